@@ -1,0 +1,1 @@
+//! An ordered sequence with ranks.

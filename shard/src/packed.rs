@@ -1,0 +1,1 @@
+//! A sequence of small elements in one byte string.

@@ -1,0 +1,3 @@
+//! The Ruvio server.
+
+fn main() {}
