@@ -1,8 +1,57 @@
 //! One core's world: the keyspace of a shard, its types and its commands.
 //!
 //! This crate knows no socket, no runtime and no wall clock. It is given a command, a time and a place to write the
-//! reply, and says what changed.
+//! reply, and says what changed. From the bottom up:
+//!
+//! - memory: [`slab`] (blocks), [`entry`] (a key and its value in one block), [`table`] (entries by hash);
+//! - values: [`packed`] and [`ordered`] sequences, the collections ([`hash`], [`list`], [`set`], [`sorted_set`]) and
+//!   [`limit`]ers;
+//! - [`keys`]: the keyspace with expiry; [`eviction`] and [`expiry`] keep it in bounds;
+//! - [`commands`]: a file a family, each command with all that is known of it ([`command`]);
+//! - [`shard`]: executes commands.
 
+use std::sync::OnceLock;
+
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_nano_inline};
+
+pub mod access;
+pub mod args;
+pub mod command;
+pub mod commands;
+pub mod context;
+pub mod entry;
+pub mod error;
+pub mod events;
+pub mod eviction;
+pub mod expiry;
+pub mod hash;
+pub mod keys;
+pub mod limit;
+pub mod list;
 pub mod number;
+pub mod object;
 pub mod ordered;
 pub mod packed;
+pub mod reply;
+pub mod set;
+pub mod settings;
+pub mod shard;
+pub mod slab;
+pub mod slot;
+pub mod sorted_set;
+pub mod table;
+
+static HASH_SECRETS: OnceLock<RapidSecrets> = OnceLock::new();
+
+/// Chooses the seed of [`hash_key`]; only the first call before any hash has an effect. Servers choose a random one, so
+/// that nobody can choose keys that collide.
+pub fn seed_hashes(seed: u64) {
+    let _ = HASH_SECRETS.set(RapidSecrets::seed(seed));
+}
+
+/// The hash of a key, field or member.
+#[inline]
+pub fn hash_key(key: &[u8]) -> u64 {
+    let secrets = HASH_SECRETS.get_or_init(|| RapidSecrets::seed(0x9e37_79b9_7f4a_7c15));
+    rapidhash_v3_nano_inline::<true, false>(key, secrets)
+}

@@ -1,0 +1,721 @@
+//! An entry of the keyspace: key, deadline, version and value in one block.
+//!
+//! ```text
+//! byte 0      encoding (bits 0–5), has a version (bit 6), has a deadline (bit 7)
+//! bytes 1–3   access stamp: the time or the frequency of use, for eviction
+//! byte 4      length of the key, or 255 and then 4 bytes of length
+//! 8 bytes     deadline, ms since the epoch      — only where there is one
+//! 8 bytes     version                           — only where there is one
+//! ...         key
+//! ...         value: a number of 1, 2, 4 or 8 bytes; or a length (1 byte, or 255 and 4 bytes) and that many bytes;
+//!             or the address of a boxed `Object`
+//! ```
+//!
+//! Numbers are little-endian and unaligned. What an entry does not use it does not store. The block's size follows from
+//! its content, so no capacity is stored either (see [`crate::slab`]).
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+
+use crate::object::Object;
+use crate::slab;
+use crate::table::Block;
+
+const VERSION_FLAG: u8 = 0x40;
+const DEADLINE_FLAG: u8 = 0x80;
+const ENCODING_MASK: u8 = 0x3f;
+const FIXED_HEADER: usize = 5;
+const LONG: u8 = 255;
+
+/// How an entry's value is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Encoding {
+    /// A string as it was set.
+    Bytes = 0,
+    /// A string that was changed in place (Redis's word for it is `raw` whatever its length).
+    EditedBytes = 1,
+    /// A string that is a canonical integer, in 1 byte.
+    Int8 = 2,
+    /// The same in 2 bytes.
+    Int16 = 3,
+    /// The same in 4 bytes.
+    Int32 = 4,
+    /// The same in 8 bytes.
+    Int64 = 5,
+    /// A list of packed elements.
+    PackedList = 6,
+    /// A hash: packed field, value, field, value, …
+    PackedHash = 7,
+    /// A set of packed members.
+    PackedSet = 8,
+    /// A set of integers: sorted, each in the same number of bytes.
+    IntegerSet = 9,
+    /// A sorted set: packed member, score, member, score, … in the order of the set.
+    PackedSortedSet = 10,
+    /// A fixed-window limiter.
+    FixedLimit = 11,
+    /// A sliding-window limiter.
+    SlidingLimit = 12,
+    /// A token bucket.
+    TokenLimit = 13,
+    /// A boxed [`Object`]: a collection that has outgrown its packed form.
+    Object = 14,
+}
+
+/// Redis's type of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `string`
+    String,
+    /// `list`
+    List,
+    /// `set`
+    Set,
+    /// `zset`
+    SortedSet,
+    /// `hash`
+    Hash,
+    /// `limit`, the state of a rate limiter
+    Limit,
+}
+
+impl Kind {
+    /// The word that `TYPE` answers.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::String => "string",
+            Kind::List => "list",
+            Kind::Set => "set",
+            Kind::SortedSet => "zset",
+            Kind::Hash => "hash",
+            Kind::Limit => "limit",
+        }
+    }
+}
+
+impl Encoding {
+    const ALL: [Encoding; 15] = [
+        Encoding::Bytes,
+        Encoding::EditedBytes,
+        Encoding::Int8,
+        Encoding::Int16,
+        Encoding::Int32,
+        Encoding::Int64,
+        Encoding::PackedList,
+        Encoding::PackedHash,
+        Encoding::PackedSet,
+        Encoding::IntegerSet,
+        Encoding::PackedSortedSet,
+        Encoding::FixedLimit,
+        Encoding::SlidingLimit,
+        Encoding::TokenLimit,
+        Encoding::Object,
+    ];
+
+    /// Length of the value where the encoding fixes it; `None` where a length is stored.
+    #[inline]
+    const fn fixed_len(self) -> Option<usize> {
+        match self {
+            Encoding::Int8 => Some(1),
+            Encoding::Int16 => Some(2),
+            Encoding::Int32 => Some(4),
+            Encoding::Int64 | Encoding::Object => Some(8),
+            Encoding::FixedLimit => Some(crate::limit::FIXED_BYTES),
+            Encoding::SlidingLimit => Some(crate::limit::SLIDING_BYTES),
+            Encoding::TokenLimit => Some(crate::limit::TOKEN_BYTES),
+            _ => None,
+        }
+    }
+
+    /// Whether the value is a string held as an integer.
+    #[inline]
+    pub const fn is_integer(self) -> bool {
+        matches!(self, Encoding::Int8 | Encoding::Int16 | Encoding::Int32 | Encoding::Int64)
+    }
+}
+
+/// Everything of an entry but its value, for making one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Header<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// When it expires, in ms since the epoch.
+    pub deadline_ms: Option<i64>,
+    /// Its version, if it is a versioned value.
+    pub version: Option<i64>,
+    /// The access stamp (24 bits).
+    pub access: u32,
+}
+
+/// An entry, owned.
+#[repr(transparent)]
+pub struct Entry(NonNull<u8>);
+
+/// A view of an entry.
+#[derive(Clone, Copy)]
+pub struct EntryRef<'a>(NonNull<u8>, PhantomData<&'a u8>);
+
+#[inline]
+fn length_bytes(len: usize) -> usize {
+    if len < LONG as usize { 1 } else { 5 }
+}
+
+impl<'a> EntryRef<'a> {
+    #[inline]
+    fn byte(self, offset: usize) -> u8 {
+        // SAFETY: callers read within the header, which every block has.
+        unsafe { self.0.as_ptr().add(offset).read() }
+    }
+
+    #[inline]
+    fn array<const N: usize>(self, offset: usize) -> [u8; N] {
+        // SAFETY: callers stay within the block, whose content is initialised up to its end.
+        unsafe { self.0.as_ptr().add(offset).cast::<[u8; N]>().read_unaligned() }
+    }
+
+    #[inline]
+    fn slice(self, offset: usize, len: usize) -> &'a [u8] {
+        // SAFETY: callers stay within the block, which lives and is unchanged for `'a`.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().add(offset), len) }
+    }
+
+    /// How the value is stored.
+    #[inline]
+    pub fn encoding(self) -> Encoding {
+        Encoding::ALL[(self.byte(0) & ENCODING_MASK) as usize]
+    }
+
+    /// The access stamp: 24 bits.
+    #[inline]
+    pub fn access(self) -> u32 {
+        let [a, b, c] = self.array(1);
+        u32::from_le_bytes([a, b, c, 0])
+    }
+
+    #[inline]
+    fn key_len(self) -> (usize, usize) {
+        match self.byte(4) {
+            LONG => (u32::from_le_bytes(self.array(FIXED_HEADER)) as usize, FIXED_HEADER + 4),
+            short => (short as usize, FIXED_HEADER),
+        }
+    }
+
+    #[inline]
+    fn options_len(self) -> usize {
+        let meta = self.byte(0);
+        ((meta >> 7) as usize + (meta >> 6 & 1) as usize) * 8
+    }
+
+    /// The key.
+    #[inline]
+    pub fn key(self) -> &'a [u8] {
+        let (len, offset) = self.key_len();
+        self.slice(offset + self.options_len(), len)
+    }
+
+    /// When the entry expires, in ms since the epoch.
+    #[inline]
+    pub fn deadline_ms(self) -> Option<i64> {
+        if self.byte(0) & DEADLINE_FLAG == 0 {
+            return None;
+        }
+        Some(i64::from_le_bytes(self.array(self.key_len().1)))
+    }
+
+    /// The version of a versioned string.
+    #[inline]
+    pub fn version(self) -> Option<i64> {
+        let meta = self.byte(0);
+        if meta & VERSION_FLAG == 0 {
+            return None;
+        }
+        let offset = self.key_len().1 + (meta >> 7) as usize * 8;
+        Some(i64::from_le_bytes(self.array(offset)))
+    }
+
+    #[inline]
+    fn value_start(self) -> usize {
+        let (len, offset) = self.key_len();
+        offset + self.options_len() + len
+    }
+
+    /// Offset and length of the value's bytes.
+    #[inline]
+    fn payload_range(self) -> (usize, usize) {
+        let start = self.value_start();
+        match self.encoding().fixed_len() {
+            Some(len) => (start, len),
+            None => match self.byte(start) {
+                LONG => (start + 5, u32::from_le_bytes(self.array(start + 1)) as usize),
+                short => (start + 1, short as usize),
+            },
+        }
+    }
+
+    /// The value's bytes as they are stored.
+    #[inline]
+    pub fn payload(self) -> &'a [u8] {
+        let (start, len) = self.payload_range();
+        self.slice(start, len)
+    }
+
+    /// The integer of a string held as one.
+    #[inline]
+    pub fn integer(self) -> Option<i64> {
+        let start = self.value_start();
+        Some(match self.encoding() {
+            Encoding::Int8 => i64::from(i8::from_le_bytes(self.array(start))),
+            Encoding::Int16 => i64::from(i16::from_le_bytes(self.array(start))),
+            Encoding::Int32 => i64::from(i32::from_le_bytes(self.array(start))),
+            Encoding::Int64 => i64::from_le_bytes(self.array(start)),
+            _ => return None,
+        })
+    }
+
+    /// The boxed collection, where the value is one.
+    #[inline]
+    pub fn object(self) -> Option<&'a Object> {
+        if self.encoding() != Encoding::Object {
+            return None;
+        }
+        // SAFETY: with this encoding the value is the address of a `Box<Object>` that the entry owns; it lives and is
+        // unchanged for `'a`.
+        Some(unsafe { &*self.object_pointer() })
+    }
+
+    #[inline]
+    fn object_pointer(self) -> *mut Object {
+        // SAFETY: callers checked the encoding, with which the value is a pointer.
+        unsafe { self.0.as_ptr().add(self.value_start()).cast::<*mut Object>().read_unaligned() }
+    }
+
+    /// Redis's type of the value.
+    #[inline]
+    pub fn kind(self) -> Kind {
+        match self.encoding() {
+            Encoding::Bytes
+            | Encoding::EditedBytes
+            | Encoding::Int8
+            | Encoding::Int16
+            | Encoding::Int32
+            | Encoding::Int64 => Kind::String,
+            Encoding::PackedList => Kind::List,
+            Encoding::PackedHash => Kind::Hash,
+            Encoding::PackedSet | Encoding::IntegerSet => Kind::Set,
+            Encoding::PackedSortedSet => Kind::SortedSet,
+            Encoding::FixedLimit | Encoding::SlidingLimit | Encoding::TokenLimit => Kind::Limit,
+            Encoding::Object => {
+                // SAFETY: the encoding was checked; see `object`.
+                unsafe { &*self.object_pointer() }.kind()
+            }
+        }
+    }
+
+    /// Bytes of the block, its boxed collection excepted.
+    #[inline]
+    pub fn block_bytes(self) -> usize {
+        slab::block_size(self.len())
+    }
+
+    #[inline]
+    fn len(self) -> usize {
+        let (start, len) = self.payload_range();
+        start + len
+    }
+}
+
+impl Entry {
+    /// Makes an entry whose value is `parts` joined.
+    ///
+    /// For an [`Encoding`] of fixed length the parts must have that length; not for [`Encoding::Object`].
+    #[inline]
+    pub fn new(header: Header<'_>, encoding: Encoding, parts: &[&[u8]]) -> Entry {
+        assert!(encoding != Encoding::Object);
+        Entry::assemble(header, encoding, parts)
+    }
+
+    /// Makes an entry that holds a boxed collection.
+    pub fn with_object(header: Header<'_>, object: Box<Object>) -> Entry {
+        let mut entry = Entry::assemble(header, Encoding::Object, &[&[0; 8]]);
+        entry.write_object(object);
+        entry
+    }
+
+    /// Makes an entry that holds an integer, in the fewest bytes.
+    #[inline]
+    pub fn with_integer(header: Header<'_>, value: i64) -> Entry {
+        let (encoding, bytes, len) = integer_bytes(value);
+        Entry::assemble(header, encoding, &[&bytes[..len]])
+    }
+
+    #[inline]
+    fn assemble(header: Header<'_>, encoding: Encoding, parts: &[&[u8]]) -> Entry {
+        let payload_len: usize = parts.iter().map(|part| part.len()).sum();
+        let prefix = match encoding.fixed_len() {
+            Some(len) => {
+                assert_eq!(len, payload_len, "a value of fixed length");
+                0
+            }
+            None => length_bytes(payload_len),
+        };
+        let key_prefix = length_bytes(header.key.len()) - 1;
+        let options = (usize::from(header.deadline_ms.is_some()) + usize::from(header.version.is_some())) * 8;
+        let total = FIXED_HEADER + key_prefix + options + header.key.len() + prefix + payload_len;
+        let block = slab::allocate(total);
+        // SAFETY: the writer stays within `total` bytes: it writes exactly the parts counted above.
+        let mut writer = unsafe { Writer::new(block, total) };
+        let meta = encoding as u8
+            | if header.version.is_some() { VERSION_FLAG } else { 0 }
+            | if header.deadline_ms.is_some() { DEADLINE_FLAG } else { 0 };
+        writer.put(&[meta]);
+        writer.put(&header.access.to_le_bytes()[..3]);
+        writer.put_length(header.key.len());
+        if let Some(deadline_ms) = header.deadline_ms {
+            writer.put(&deadline_ms.to_le_bytes());
+        }
+        if let Some(version) = header.version {
+            writer.put(&version.to_le_bytes());
+        }
+        writer.put(header.key);
+        if prefix > 0 {
+            writer.put_length(payload_len);
+        }
+        for part in parts {
+            writer.put(part);
+        }
+        writer.finish();
+        Entry(block)
+    }
+
+    fn write_object(&mut self, object: Box<Object>) {
+        let start = self.view().value_start();
+        // SAFETY: with the encoding `Object` the value has room for a pointer.
+        unsafe { self.0.as_ptr().add(start).cast::<*mut Object>().write_unaligned(Box::into_raw(object)) };
+    }
+
+    /// A view of the entry.
+    #[inline]
+    pub fn view(&self) -> EntryRef<'_> {
+        EntryRef(self.0, PhantomData)
+    }
+
+    /// Sets the access stamp (24 bits).
+    #[inline]
+    pub fn set_access(&mut self, access: u32) {
+        let [a, b, c, _] = access.to_le_bytes();
+        // SAFETY: bytes 1 to 3 are within every block.
+        unsafe { self.0.as_ptr().add(1).cast::<[u8; 3]>().write([a, b, c]) };
+    }
+
+    /// The header, with the key borrowed from the entry.
+    pub fn header(&self) -> Header<'_> {
+        let view = self.view();
+        Header { key: view.key(), deadline_ms: view.deadline_ms(), version: view.version(), access: view.access() }
+    }
+
+    /// Replaces the value; key, deadline, version and access stamp stay.
+    #[inline]
+    pub fn set_payload(&mut self, encoding: Encoding, parts: &[&[u8]]) {
+        assert!(encoding != Encoding::Object);
+        let payload_len: usize = parts.iter().map(|part| part.len()).sum();
+        let start = self.view().value_start();
+        let prefix = if encoding.fixed_len().is_some() { 0 } else { length_bytes(payload_len) };
+        let total = start + prefix + payload_len;
+        if self.view().encoding() != Encoding::Object
+            && slab::block_size(total) == slab::block_size(self.view().len())
+            && encoding.fixed_len().is_none_or(|len| len == payload_len)
+        {
+            // SAFETY: the block has room for `total` bytes: same block size.
+            let mut writer = unsafe { Writer::new_at(self.0, start, total) };
+            if prefix > 0 {
+                writer.put_length(payload_len);
+            }
+            for part in parts {
+                writer.put(part);
+            }
+            writer.finish();
+            self.set_encoding(encoding);
+        } else {
+            *self = Entry::assemble(self.header(), encoding, parts);
+        }
+    }
+
+    /// Replaces the value by an integer, in the fewest bytes.
+    #[inline]
+    pub fn set_integer(&mut self, value: i64) {
+        let (encoding, bytes, len) = integer_bytes(value);
+        self.set_payload(encoding, &[&bytes[..len]]);
+    }
+
+    /// Replaces the value by a boxed collection.
+    pub fn set_object(&mut self, object: Box<Object>) {
+        let mut replaced = Entry::assemble(self.header(), Encoding::Object, &[&[0; 8]]);
+        replaced.write_object(object);
+        *self = replaced;
+    }
+
+    /// Replaces `range` of the value's bytes by `replacement`. Only for encodings that store a length.
+    pub fn splice(&mut self, range: std::ops::Range<usize>, replacement: &[u8]) {
+        let view = self.view();
+        let encoding = view.encoding();
+        assert!(encoding.fixed_len().is_none());
+        let (payload_start, old_len) = view.payload_range();
+        assert!(range.start <= range.end && range.end <= old_len);
+        let new_len = old_len - range.len() + replacement.len();
+        let old_total = payload_start + old_len;
+        let new_total = payload_start + new_len;
+        let same_prefix = length_bytes(old_len) == length_bytes(new_len);
+        if same_prefix && slab::block_size(old_total) == slab::block_size(new_total) {
+            // SAFETY: old and new content both fit the block, whose size is that of both totals; the tail moves within.
+            unsafe {
+                let base = self.0.as_ptr();
+                let payload = base.add(payload_start);
+                ptr::copy(payload.add(range.end), payload.add(range.start + replacement.len()), old_len - range.end);
+                ptr::copy_nonoverlapping(replacement.as_ptr(), payload.add(range.start), replacement.len());
+                let prefix_at = base.add(self.view().value_start());
+                if new_len < LONG as usize {
+                    prefix_at.write(new_len as u8);
+                } else {
+                    prefix_at.add(1).cast::<[u8; 4]>().write_unaligned((new_len as u32).to_le_bytes());
+                }
+            }
+        } else if same_prefix && old_total > slab::LARGEST_BLOCK && range.start == old_len {
+            // An append to a large value: let the allocator grow the block where it is.
+            // SAFETY: the block was allocated for `old_total` bytes; the new one has room for `new_total`.
+            unsafe {
+                self.0 = slab::resize(self.0, old_total, new_total);
+                let base = self.0.as_ptr();
+                ptr::copy_nonoverlapping(replacement.as_ptr(), base.add(old_total), replacement.len());
+                let prefix_at = base.add(self.view().value_start());
+                prefix_at.add(1).cast::<[u8; 4]>().write_unaligned((new_len as u32).to_le_bytes());
+            }
+        } else {
+            let payload = self.view().payload();
+            let parts = [&payload[..range.start], replacement, &payload[range.end..]];
+            *self = Entry::assemble(self.header(), encoding, &parts);
+        }
+    }
+
+    /// The value's bytes, to be changed without changing their number. Not for [`Encoding::Object`].
+    pub fn payload_mut(&mut self) -> &mut [u8] {
+        assert!(self.view().encoding() != Encoding::Object);
+        let (start, len) = self.view().payload_range();
+        // SAFETY: the range lies within the block, which is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.0.as_ptr().add(start), len) }
+    }
+
+    /// The boxed collection, where the value is one.
+    #[inline]
+    pub fn object_mut(&mut self) -> Option<&mut Object> {
+        if self.view().encoding() != Encoding::Object {
+            return None;
+        }
+        // SAFETY: see `EntryRef::object`; the entry is borrowed mutably.
+        Some(unsafe { &mut *self.view().object_pointer() })
+    }
+
+    /// Takes the boxed collection out, leaving an empty string.
+    pub fn take_object(&mut self) -> Option<Box<Object>> {
+        if self.view().encoding() != Encoding::Object {
+            return None;
+        }
+        let pointer = self.view().object_pointer();
+        let emptied = Entry::assemble(self.header(), Encoding::Bytes, &[]);
+        let taken = std::mem::replace(self, emptied);
+        // SAFETY: the pointer came from `Box::into_raw`; the old block is freed below without its object.
+        unsafe {
+            let object = Box::from_raw(pointer);
+            let block = taken.0;
+            let len = taken.view().len();
+            std::mem::forget(taken);
+            slab::free(block, len);
+            Some(object)
+        }
+    }
+
+    /// Sets how the value is stored where its bytes stay as they are.
+    #[inline]
+    pub fn set_encoding(&mut self, encoding: Encoding) {
+        // SAFETY: byte 0 is within every block.
+        unsafe {
+            let meta = self.0.as_ptr();
+            meta.write(meta.read() & !ENCODING_MASK | encoding as u8);
+        }
+    }
+
+    /// Sets or clears the deadline, in ms since the epoch.
+    pub fn set_deadline(&mut self, deadline_ms: Option<i64>) {
+        let view = self.view();
+        match (view.byte(0) & DEADLINE_FLAG != 0, deadline_ms) {
+            (false, None) => {}
+            (true, Some(deadline_ms)) => {
+                let offset = view.key_len().1;
+                // SAFETY: with the flag set, the deadline's 8 bytes follow the key's length.
+                unsafe { self.0.as_ptr().add(offset).cast::<[u8; 8]>().write_unaligned(deadline_ms.to_le_bytes()) };
+            }
+            _ => self.rebuild(|header| header.deadline_ms = deadline_ms),
+        }
+    }
+
+    /// Sets or clears the version.
+    pub fn set_version(&mut self, version: Option<i64>) {
+        if self.view().version() != version {
+            self.rebuild(|header| header.version = version);
+        }
+    }
+
+    /// The same entry under another key, in a block of its own; an object moves.
+    pub fn rename(mut self, key: &[u8]) -> Entry {
+        self.rebuild(|header| header.key = key);
+        self
+    }
+
+    fn rebuild<'a>(&'a mut self, change: impl FnOnce(&mut Header<'a>)) {
+        // The header borrows the key from the old block, which lives until the new one is whole.
+        let old = Entry(self.0);
+        let old = std::mem::ManuallyDrop::new(old);
+        // SAFETY: the old block stays live and unchanged until it is freed at the end of this function.
+        let view: EntryRef<'a> = EntryRef(old.0, PhantomData);
+        let mut header =
+            Header { key: view.key(), deadline_ms: view.deadline_ms(), version: view.version(), access: view.access() };
+        change(&mut header);
+        let (start, len) = view.payload_range();
+        let rebuilt = if view.encoding() == Encoding::Object {
+            let mut entry = Entry::assemble(header, Encoding::Object, &[&[0; 8]]);
+            // SAFETY: ownership of the object moves: the old block is freed below without it.
+            entry.write_object(unsafe { Box::from_raw(view.object_pointer()) });
+            entry
+        } else {
+            Entry::assemble(header, view.encoding(), &[view.slice(start, len)])
+        };
+        let old_len = view.len();
+        let old_block = std::mem::replace(&mut self.0, rebuilt.0);
+        std::mem::forget(rebuilt);
+        // SAFETY: the block was allocated for `old_len` bytes and nothing refers to it any more.
+        unsafe { slab::free(old_block, old_len) };
+    }
+}
+
+impl Drop for Entry {
+    #[inline]
+    fn drop(&mut self) {
+        let view = self.view();
+        let len = view.len();
+        if view.encoding() == Encoding::Object {
+            // SAFETY: the entry owns its object.
+            drop(unsafe { Box::from_raw(view.object_pointer()) });
+        }
+        // SAFETY: the block was allocated for `len` bytes, and the entry is gone.
+        unsafe { slab::free(self.0, len) };
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let view = self.view();
+        formatter
+            .debug_struct("Entry")
+            .field("key", &String::from_utf8_lossy(view.key()))
+            .field("encoding", &view.encoding())
+            .finish_non_exhaustive()
+    }
+}
+
+// SAFETY: slab blocks are aligned to 8 and user-space addresses fit 48 bits; the key is part of the block.
+unsafe impl Block for Entry {
+    type Ref<'a> = EntryRef<'a>;
+
+    #[inline]
+    fn into_raw(self) -> NonNull<u8> {
+        let raw = self.0;
+        std::mem::forget(self);
+        raw
+    }
+
+    #[inline]
+    unsafe fn from_raw(raw: NonNull<u8>) -> Entry {
+        Entry(raw)
+    }
+
+    #[inline]
+    unsafe fn view<'a>(raw: NonNull<u8>) -> EntryRef<'a> {
+        EntryRef(raw, PhantomData)
+    }
+
+    #[inline]
+    unsafe fn key<'a>(raw: NonNull<u8>) -> &'a [u8] {
+        EntryRef(raw, PhantomData).key()
+    }
+
+    #[inline]
+    unsafe fn marked(raw: NonNull<u8>) -> bool {
+        EntryRef(raw, PhantomData).byte(0) & DEADLINE_FLAG != 0
+    }
+}
+
+/// The fewest little-endian bytes for an integer: encoding, bytes, how many of them.
+#[inline]
+fn integer_bytes(value: i64) -> (Encoding, [u8; 8], usize) {
+    let bytes = value.to_le_bytes();
+    if value == i64::from(value as i8) {
+        (Encoding::Int8, bytes, 1)
+    } else if value == i64::from(value as i16) {
+        (Encoding::Int16, bytes, 2)
+    } else if value == i64::from(value as i32) {
+        (Encoding::Int32, bytes, 4)
+    } else {
+        (Encoding::Int64, bytes, 8)
+    }
+}
+
+/// Fills a block from front to back.
+struct Writer {
+    at: *mut u8,
+    end: *mut u8,
+}
+
+impl Writer {
+    /// # Safety
+    /// `block` has `total` writable bytes.
+    #[inline]
+    unsafe fn new(block: NonNull<u8>, total: usize) -> Writer {
+        // SAFETY: the caller's promise.
+        unsafe { Writer::new_at(block, 0, total) }
+    }
+
+    /// # Safety
+    /// `block` has `total` writable bytes and `start <= total`.
+    #[inline]
+    unsafe fn new_at(block: NonNull<u8>, start: usize, total: usize) -> Writer {
+        // SAFETY: the caller's promise.
+        unsafe { Writer { at: block.as_ptr().add(start), end: block.as_ptr().add(total) } }
+    }
+
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        assert!(bytes.len() <= self.end.addr() - self.at.addr(), "a block is as long as its parts");
+        // SAFETY: checked above; a new block or one borrowed mutably does not overlap `bytes`.
+        unsafe {
+            ptr::copy_nonoverlapping(bytes.as_ptr(), self.at, bytes.len());
+            self.at = self.at.add(bytes.len());
+        }
+    }
+
+    #[inline]
+    fn put_length(&mut self, len: usize) {
+        if len < LONG as usize {
+            self.put(&[len as u8]);
+        } else {
+            let len = u32::try_from(len).expect("the protocol bounds lengths below 4 GiB");
+            self.put(&[LONG]);
+            self.put(&len.to_le_bytes());
+        }
+    }
+
+    #[inline]
+    fn finish(self) {
+        debug_assert_eq!(self.at, self.end);
+    }
+}

@@ -1,0 +1,75 @@
+//! A shard: executes commands on its keys.
+
+use crate::args::Args;
+use crate::command::{Command, Flags};
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::eviction::MemoryMeter;
+use crate::keys::Keys;
+use crate::reply::{Protocol, Reply};
+use crate::settings::Settings;
+
+/// Circumstances of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// The database selected.
+    pub database: usize,
+    /// The slot that every key of the command belongs to, where that is known.
+    pub slot: Option<u16>,
+    /// Milliseconds since the epoch.
+    pub now_ms: i64,
+    /// The protocol of the reply.
+    pub protocol: Protocol,
+}
+
+/// What came of a call.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Changes made; 0 for a call that left no trace.
+    pub changes: u64,
+    /// The error that was replied, if one was.
+    pub error: Option<CommandError>,
+}
+
+/// The keys of one core and all that happens to them.
+pub struct Shard {
+    /// The keyspace.
+    pub keys: Keys,
+    pub(crate) meter: MemoryMeter,
+    pub(crate) expiry: crate::expiry::Sweep,
+}
+
+impl Shard {
+    /// An empty shard with `databases` databases. `seed` makes everything random repeatable.
+    pub fn new(databases: usize, settings: Settings, meter: MemoryMeter, seed: u64) -> Shard {
+        Shard { keys: Keys::new(databases, settings, seed), meter, expiry: crate::expiry::Sweep::default() }
+    }
+
+    /// Executes a command whose arity and slots were checked; its reply is written behind what `out` holds.
+    #[inline]
+    pub fn execute(&mut self, command: &Command, args: Args<'_>, call: Call, out: &mut Vec<u8>) -> Outcome {
+        debug_assert!(command.spec.accepts(args.len()));
+        self.keys.begin(call.database, call.now_ms, call.slot);
+        let start = out.len();
+        let before = self.keys.stats.dirty;
+        let room = if self.keys.settings.maxmemory > 0 && command.spec.flags.has(Flags::DENY_OOM) {
+            let room = self.make_room();
+            self.keys.begin(call.database, call.now_ms, call.slot);
+            room
+        } else {
+            true
+        };
+        let result = if room {
+            let mut context = Context { keys: &mut self.keys, reply: Reply::new(out, call.protocol) };
+            (command.run)(&mut context, args)
+        } else {
+            Err(CommandError::OUT_OF_MEMORY)
+        };
+        let error = result.err();
+        if let Some(error) = &error {
+            out.truncate(start);
+            Reply::new(out, call.protocol).error(error);
+        }
+        Outcome { changes: self.keys.stats.dirty - before, error }
+    }
+}

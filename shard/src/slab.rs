@@ -1,0 +1,425 @@
+//! The block allocator behind every entry, member and field of a shard.
+//!
+//! General allocators round small sizes up to coarse classes (80, 96, 112, …), which costs a keyspace of small entries
+//! up to a tenth of its memory. Here a class is 8 bytes wide up to [`LARGEST_BLOCK`]; above it a block comes from the
+//! process's allocator, rounded up to a sixteenth of its power of two so that a growing value is not moved at every
+//! append. A block's size is a pure function of the bytes asked for ([`block_size`]), so nothing stores it.
+//!
+//! Each thread has a slab of its own and no block may leave its thread: there is no lock and no atomic. The types built
+//! on blocks are `!Send`, which keeps that promise at compile time.
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error, realloc};
+use std::cell::UnsafeCell;
+use std::ptr::{self, NonNull};
+
+/// Blocks up to this many bytes are carved from slab pages.
+pub const LARGEST_BLOCK: usize = 1024;
+
+const GRANULE: usize = 8;
+const CLASSES: usize = LARGEST_BLOCK / GRANULE + 1;
+const PAGE_SIZE: usize = 16 * 1024;
+const PAGES_IN_CHUNK: usize = 64;
+const CHUNK_SIZE: usize = PAGE_SIZE * PAGES_IN_CHUNK;
+
+/// The bytes a block for `wanted` bytes really takes.
+#[inline]
+pub const fn block_size(wanted: usize) -> usize {
+    if wanted <= LARGEST_BLOCK {
+        if wanted == 0 { GRANULE } else { (wanted + GRANULE - 1) & !(GRANULE - 1) }
+    } else {
+        let step = 1usize << (usize::BITS - 1 - (wanted - 1).leading_zeros() - 4);
+        (wanted + step - 1) & !(step - 1)
+    }
+}
+
+/// Head of a page; its blocks follow.
+struct Page {
+    free: *mut FreeBlock,
+    next: *mut Page,
+    previous: *mut Page,
+    chunk: *mut Chunk,
+    used: u32,
+    /// Blocks never handed out yet start here (bytes from the page's start).
+    untouched: u32,
+    class: u32,
+}
+
+const PAGE_HEADER: usize = (size_of::<Page>() + GRANULE - 1) & !(GRANULE - 1);
+
+struct FreeBlock {
+    next: *mut FreeBlock,
+}
+
+/// A run of pages taken from the process's allocator at once.
+struct Chunk {
+    memory: *mut u8,
+    free_pages: u64,
+    next: *mut Chunk,
+    previous: *mut Chunk,
+}
+
+struct Slab {
+    /// For each class, the pages with room.
+    partial: [*mut Page; CLASSES],
+    /// Chunks with at least one free page.
+    chunks: *mut Chunk,
+    /// Bytes of all chunks.
+    chunk_bytes: usize,
+    /// Bytes of all blocks in use, the large ones excepted.
+    block_bytes: usize,
+    /// Chunks that are wholly free: at most one is kept.
+    empty_chunks: usize,
+}
+
+/// What a thread's slab holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlabUsage {
+    /// Bytes taken from the process's allocator for pages.
+    pub held_bytes: usize,
+    /// Bytes of blocks in use within them.
+    pub used_bytes: usize,
+}
+
+thread_local! {
+    static SLAB: UnsafeCell<Slab> = const {
+        UnsafeCell::new(Slab {
+            partial: [ptr::null_mut(); CLASSES],
+            chunks: ptr::null_mut(),
+            chunk_bytes: 0,
+            block_bytes: 0,
+            empty_chunks: 0,
+        })
+    };
+}
+
+/// Runs `work` on this thread's slab.
+#[inline]
+fn with_slab<R>(work: impl FnOnce(&mut Slab) -> R) -> R {
+    // SAFETY: the cell is the thread's own, and no function of this module calls back into another one from within
+    // `work`, so there is never a second reference.
+    SLAB.with(|slab| work(unsafe { &mut *slab.get() }))
+}
+
+/// What this thread's slab holds now.
+pub fn usage() -> SlabUsage {
+    with_slab(|slab| SlabUsage { held_bytes: slab.chunk_bytes, used_bytes: slab.block_bytes })
+}
+
+fn large_layout(size: usize) -> Layout {
+    Layout::from_size_align(size, GRANULE).expect("block sizes are bounded by the protocol's limits")
+}
+
+/// Takes a block of `block_size(wanted)` bytes, aligned to 8. Its content is undefined.
+#[inline]
+pub fn allocate(wanted: usize) -> NonNull<u8> {
+    let size = block_size(wanted);
+    if size > LARGEST_BLOCK {
+        let layout = large_layout(size);
+        // SAFETY: the layout's size is not zero.
+        return NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
+    }
+    with_slab(|slab| slab.allocate(size))
+}
+
+/// Gives a block back.
+///
+/// # Safety
+/// `block` came from [`allocate`] (or [`resize`]) on this thread with the same `block_size(wanted)`, and is not used
+/// afterwards.
+#[inline]
+pub unsafe fn free(block: NonNull<u8>, wanted: usize) {
+    let size = block_size(wanted);
+    if size > LARGEST_BLOCK {
+        // SAFETY: the caller's promise: same size, so same layout.
+        unsafe { dealloc(block.as_ptr(), large_layout(size)) };
+    } else {
+        // SAFETY: the caller's promise.
+        with_slab(|slab| unsafe { slab.free(block) });
+    }
+}
+
+/// Changes a block from `old` to `new` wanted bytes; keeps the first `min(old, new)` bytes.
+///
+/// # Safety
+/// As for [`free`], with `old` for `wanted`. The returned block replaces `block`.
+pub unsafe fn resize(block: NonNull<u8>, old: usize, new: usize) -> NonNull<u8> {
+    let (old_size, new_size) = (block_size(old), block_size(new));
+    if old_size == new_size {
+        return block;
+    }
+    if old_size > LARGEST_BLOCK && new_size > LARGEST_BLOCK {
+        let layout = large_layout(new_size);
+        // SAFETY: the block was allocated with the old layout, by the caller's promise.
+        let moved = unsafe { realloc(block.as_ptr(), large_layout(old_size), new_size) };
+        return NonNull::new(moved).unwrap_or_else(|| handle_alloc_error(layout));
+    }
+    let moved = allocate(new);
+    // SAFETY: both blocks are valid for the smaller of the two lengths and distinct.
+    unsafe {
+        ptr::copy_nonoverlapping(block.as_ptr(), moved.as_ptr(), old.min(new));
+        free(block, old);
+    }
+    moved
+}
+
+impl Slab {
+    #[inline]
+    fn allocate(&mut self, size: usize) -> NonNull<u8> {
+        let class = size / GRANULE;
+        let page = self.partial[class];
+        if page.is_null() {
+            return self.allocate_from_new_page(class);
+        }
+        // SAFETY: pages in `partial` are live and have room: a free block, or an untouched one.
+        unsafe { self.take_from(page, class) }
+    }
+
+    #[cold]
+    fn allocate_from_new_page(&mut self, class: usize) -> NonNull<u8> {
+        let page = self.new_page();
+        // SAFETY: `new_page` returns PAGE_SIZE writable bytes, aligned to PAGE_SIZE, whose header it set up.
+        unsafe {
+            (*page).class = class as u32;
+            self.link(page);
+            self.take_from(page, class)
+        }
+    }
+
+    /// # Safety
+    /// `page` is a live page of `class` with room.
+    #[inline]
+    unsafe fn take_from(&mut self, page: *mut Page, class: usize) -> NonNull<u8> {
+        let size = class * GRANULE;
+        // SAFETY: by the promise above the page has a free block, or `untouched` leaves room for one more.
+        unsafe {
+            let block = if (*page).free.is_null() {
+                let block = page.cast::<u8>().add((*page).untouched as usize);
+                (*page).untouched += size as u32;
+                block
+            } else {
+                let block = (*page).free;
+                (*page).free = (*block).next;
+                block.cast()
+            };
+            (*page).used += 1;
+            self.block_bytes += size;
+            if (*page).free.is_null() && (*page).untouched as usize + size > PAGE_SIZE {
+                self.unlink(page);
+            }
+            NonNull::new_unchecked(block)
+        }
+    }
+
+    /// # Safety
+    /// `block` is a live block of one of this slab's pages.
+    #[inline]
+    unsafe fn free(&mut self, block: NonNull<u8>) {
+        let page = block.as_ptr().map_addr(|address| address & !(PAGE_SIZE - 1)).cast::<Page>();
+        // SAFETY: pages are aligned to their size, so the mask gives the block's own page, whose header is live.
+        unsafe {
+            let class = (*page).class as usize;
+            let size = class * GRANULE;
+            let was_full = (*page).free.is_null() && (*page).untouched as usize + size > PAGE_SIZE;
+            let free = block.as_ptr().cast::<FreeBlock>();
+            (*free).next = (*page).free;
+            (*page).free = free;
+            (*page).used -= 1;
+            self.block_bytes -= size;
+            if was_full {
+                self.link(page);
+            }
+            if (*page).used == 0 {
+                self.unlink(page);
+                self.release_page(page);
+            }
+        }
+    }
+
+    /// # Safety
+    /// `page` is live and in no list.
+    unsafe fn link(&mut self, page: *mut Page) {
+        // SAFETY: list members are live pages.
+        unsafe {
+            let head = &mut self.partial[(*page).class as usize];
+            (*page).previous = ptr::null_mut();
+            (*page).next = *head;
+            if !(*head).is_null() {
+                (**head).previous = page;
+            }
+            *head = page;
+        }
+    }
+
+    /// # Safety
+    /// `page` is live and in its class's list.
+    unsafe fn unlink(&mut self, page: *mut Page) {
+        // SAFETY: list members are live pages.
+        unsafe {
+            if (*page).previous.is_null() {
+                self.partial[(*page).class as usize] = (*page).next;
+            } else {
+                (*(*page).previous).next = (*page).next;
+            }
+            if !(*page).next.is_null() {
+                (*(*page).next).previous = (*page).previous;
+            }
+        }
+    }
+
+    fn new_page(&mut self) -> *mut Page {
+        if self.chunks.is_null() {
+            self.new_chunk();
+        }
+        let chunk = self.chunks;
+        // SAFETY: `chunks` holds live chunks with a free page; the page lies within the chunk's memory.
+        unsafe {
+            if (*chunk).free_pages == u64::MAX {
+                self.empty_chunks -= 1;
+            }
+            let index = (*chunk).free_pages.trailing_zeros() as usize;
+            (*chunk).free_pages &= (*chunk).free_pages - 1;
+            if (*chunk).free_pages == 0 {
+                self.unlink_chunk(chunk);
+            }
+            let page = (*chunk).memory.add(index * PAGE_SIZE).cast::<Page>();
+            page.write(Page {
+                free: ptr::null_mut(),
+                next: ptr::null_mut(),
+                previous: ptr::null_mut(),
+                chunk,
+                used: 0,
+                untouched: PAGE_HEADER as u32,
+                class: 0,
+            });
+            page
+        }
+    }
+
+    /// # Safety
+    /// `page` is live, empty and in no list.
+    unsafe fn release_page(&mut self, page: *mut Page) {
+        // SAFETY: the page's chunk lives as long as any of its pages is in use.
+        unsafe {
+            let chunk = (*page).chunk;
+            let index = (page.addr() - (*chunk).memory.addr()) / PAGE_SIZE;
+            if (*chunk).free_pages == 0 {
+                self.link_chunk(chunk);
+            }
+            (*chunk).free_pages |= 1 << index;
+            if (*chunk).free_pages == u64::MAX {
+                if self.empty_chunks > 0 {
+                    self.unlink_chunk(chunk);
+                    dealloc((*chunk).memory, chunk_layout());
+                    drop(Box::from_raw(chunk));
+                    self.chunk_bytes -= CHUNK_SIZE;
+                } else {
+                    self.empty_chunks += 1;
+                }
+            }
+        }
+    }
+
+    fn new_chunk(&mut self) {
+        let layout = chunk_layout();
+        // SAFETY: the layout's size is not zero.
+        let memory = unsafe { alloc(layout) };
+        if memory.is_null() {
+            handle_alloc_error(layout);
+        }
+        let chunk = Box::into_raw(Box::new(Chunk {
+            memory,
+            free_pages: u64::MAX,
+            next: ptr::null_mut(),
+            previous: ptr::null_mut(),
+        }));
+        self.chunk_bytes += CHUNK_SIZE;
+        self.empty_chunks += 1;
+        // SAFETY: the chunk was made just now and is in no list.
+        unsafe { self.link_chunk(chunk) };
+    }
+
+    /// # Safety
+    /// `chunk` is live and in no list.
+    unsafe fn link_chunk(&mut self, chunk: *mut Chunk) {
+        // SAFETY: list members are live chunks.
+        unsafe {
+            (*chunk).previous = ptr::null_mut();
+            (*chunk).next = self.chunks;
+            if !self.chunks.is_null() {
+                (*self.chunks).previous = chunk;
+            }
+            self.chunks = chunk;
+        }
+    }
+
+    /// # Safety
+    /// `chunk` is live and in the list.
+    unsafe fn unlink_chunk(&mut self, chunk: *mut Chunk) {
+        // SAFETY: list members are live chunks.
+        unsafe {
+            if (*chunk).previous.is_null() {
+                self.chunks = (*chunk).next;
+            } else {
+                (*(*chunk).previous).next = (*chunk).next;
+            }
+            if !(*chunk).next.is_null() {
+                (*(*chunk).next).previous = (*chunk).previous;
+            }
+        }
+    }
+}
+
+fn chunk_layout() -> Layout {
+    Layout::from_size_align(CHUNK_SIZE, PAGE_SIZE).expect("a constant layout")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn block_sizes_hold_what_was_asked_for_and_waste_little() {
+        for wanted in 1..100_000 {
+            let size = block_size(wanted);
+            assert!(size >= wanted && size % GRANULE == 0, "{wanted} -> {size}");
+            let waste = if wanted <= LARGEST_BLOCK { GRANULE } else { wanted / 8 };
+            assert!(size - wanted < waste, "{wanted} -> {size}");
+            assert_eq!(block_size(size), size);
+        }
+    }
+
+    #[test]
+    fn blocks_do_not_overlap_and_all_memory_returns() {
+        let mut blocks: Vec<(NonNull<u8>, usize, u8)> = Vec::new();
+        let mut state = 1u64;
+        for step in 0..20_000 {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            if state >> 63 == 0 || blocks.is_empty() {
+                let wanted = 1 + (state >> 40) as usize % 1500;
+                let block = allocate(wanted);
+                // SAFETY: the block has `wanted` bytes.
+                unsafe { ptr::write_bytes(block.as_ptr(), step as u8, wanted) };
+                blocks.push((block, wanted, step as u8));
+            } else {
+                let (block, wanted, byte) = blocks.swap_remove((state >> 33) as usize % blocks.len());
+                // SAFETY: the block is live and was filled over its whole length.
+                let content = unsafe { std::slice::from_raw_parts(block.as_ptr(), wanted) };
+                assert!(content.iter().all(|&b| b == byte));
+                let grown = wanted + 40;
+                // SAFETY: the block is live with this size.
+                let block = unsafe { resize(block, wanted, grown) };
+                // SAFETY: `resize` keeps the first bytes.
+                let content = unsafe { std::slice::from_raw_parts(block.as_ptr(), wanted) };
+                assert!(content.iter().all(|&b| b == byte));
+                // SAFETY: the block is live with the grown size.
+                unsafe { free(block, grown) };
+            }
+        }
+        for (block, wanted, _) in blocks {
+            // SAFETY: each is live and freed once.
+            unsafe { free(block, wanted) };
+        }
+        assert_eq!(usage().used_bytes, 0);
+        assert!(usage().held_bytes <= CHUNK_SIZE);
+    }
+}

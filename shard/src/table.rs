@@ -1,0 +1,708 @@
+//! The hash table of a slot, and of every large hash, set and sorted set.
+//!
+//! A table is an array of 8-byte words kept *sorted by hash*: 16 bits of the key's hash on top, the block's address
+//! below, and the block's mark (it has a deadline) in the lowest bit. A look-up interpolates: the position of a hash is
+//! nearly its share of the hash space, a cache line away at most for the sizes a segment may have. Nothing is probed,
+//! nothing is left behind by a removal, there is no load factor to pay for, and the order is the same for as long as a
+//! key lives, which is what `SCAN` needs.
+//!
+//! Past [`SEGMENT_LIMIT`] keys a table becomes a directory of such segments (extendible hashing: the first bits of the
+//! hash choose the segment; a full segment splits in two), so that no insertion ever moves more than a segment.
+//!
+//! A segment of depth `d` holds the keys whose first `d` hash bits agree. Its tags are the 16 hash bits that start at
+//! bit `d / 8 * 8`: seven splits in eight need no look at the keys.
+
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::ptr::{self, NonNull};
+
+use crate::slab;
+
+/// Keys in a segment before it splits.
+pub const SEGMENT_LIMIT: usize = 512;
+
+/// A table that shrinks to this many keys becomes one segment again.
+const COLLAPSE_LIMIT: usize = 64;
+
+const TAG_SHIFT: u32 = 48;
+const MARK: u64 = 1;
+const ADDRESS_MASK: u64 = (1 << TAG_SHIFT) - 1 - 7;
+
+/// Hash bits that a scan position holds.
+pub const SCAN_BITS: u32 = 38;
+
+/// A heap block that a table can own.
+///
+/// # Safety
+/// `into_raw` gives an address that is a multiple of 8 and fits 48 bits, `from_raw` undoes it, and `key` depends on
+/// nothing but the block.
+pub unsafe trait Block: Sized {
+    /// A borrowed view of the block.
+    type Ref<'a>: Copy;
+    /// Gives the block up as an address.
+    fn into_raw(self) -> NonNull<u8>;
+    /// Takes the block back.
+    ///
+    /// # Safety
+    /// `raw` came from `into_raw` and was not taken back before.
+    unsafe fn from_raw(raw: NonNull<u8>) -> Self;
+    /// A view of the block at `raw`.
+    ///
+    /// # Safety
+    /// `raw` came from `into_raw`, was not taken back, and is not changed or freed while the view lives.
+    unsafe fn view<'a>(raw: NonNull<u8>) -> Self::Ref<'a>;
+    /// The key of the block at `raw`.
+    ///
+    /// # Safety
+    /// As for `view`.
+    unsafe fn key<'a>(raw: NonNull<u8>) -> &'a [u8];
+    /// Whether the block at `raw` is to be counted as marked (it has a deadline).
+    ///
+    /// # Safety
+    /// As for `view`.
+    unsafe fn marked(raw: NonNull<u8>) -> bool;
+}
+
+/// Where a key is. Valid until the table changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    segment: u32,
+    index: u32,
+}
+
+/// A sorted array of words. `capacity == DIRECTORY` means that `words` is a `Box<Directory>` instead.
+struct Segment {
+    words: NonNull<u64>,
+    len: u16,
+    capacity: u16,
+    marked: u32,
+}
+
+const DIRECTORY: u16 = u16::MAX;
+
+struct Deep {
+    segment: Segment,
+    depth: u32,
+}
+
+struct Directory {
+    depth: u32,
+    len: usize,
+    /// For each value of the first `depth` hash bits, the index of its segment.
+    entries: Vec<u32>,
+    segments: Vec<Deep>,
+}
+
+/// Blocks by key.
+pub struct Table<T: Block> {
+    root: Segment,
+    owns: PhantomData<T>,
+}
+
+#[inline]
+fn tag_base(depth: u32) -> u32 {
+    depth & !7
+}
+
+#[inline]
+fn tag_of(hash: u64, depth: u32) -> u64 {
+    (hash << tag_base(depth)) >> TAG_SHIFT
+}
+
+#[inline]
+fn address(word: u64) -> NonNull<u8> {
+    let raw = ptr::with_exposed_provenance_mut((word & ADDRESS_MASK) as usize);
+    // SAFETY: words are made by `word_for` from non-null addresses.
+    unsafe { NonNull::new_unchecked(raw) }
+}
+
+#[inline]
+fn word_for(tag: u64, raw: NonNull<u8>, marked: bool) -> u64 {
+    let exposed = raw.as_ptr().expose_provenance() as u64;
+    debug_assert_eq!(exposed & !ADDRESS_MASK, 0, "a block's address fits a word");
+    tag << TAG_SHIFT | exposed | u64::from(marked)
+}
+
+fn capacity_for(len: usize) -> usize {
+    let step = match len {
+        0..=64 => 4,
+        65..=128 => 8,
+        129..=256 => 16,
+        _ => 32,
+    };
+    len.div_ceil(step) * step
+}
+
+impl Segment {
+    const fn new() -> Segment {
+        Segment { words: NonNull::dangling(), len: 0, capacity: 0, marked: 0 }
+    }
+
+    #[inline]
+    fn words(&self) -> &[u64] {
+        // SAFETY: `len` words are initialised and live; a dangling pointer goes with `len == 0`.
+        unsafe { std::slice::from_raw_parts(self.words.as_ptr(), self.len as usize) }
+    }
+
+    /// Index of the first word whose tag is at least `tag`.
+    #[inline]
+    fn lower_bound(&self, tag: u64, depth: u32) -> usize {
+        let words = self.words();
+        if words.is_empty() {
+            return 0;
+        }
+        let mut index = self.guess(tag, depth);
+        if words[index] >> TAG_SHIFT < tag {
+            index += 1;
+            while index < words.len() && words[index] >> TAG_SHIFT < tag {
+                index += 1;
+            }
+        } else {
+            while index > 0 && words[index - 1] >> TAG_SHIFT >= tag {
+                index -= 1;
+            }
+        }
+        index
+    }
+
+    /// Where `tag` should be if the hashes were spread evenly; below `len`, which is not 0.
+    #[inline]
+    fn guess(&self, tag: u64, depth: u32) -> usize {
+        let spread = (tag << (depth & 7)) & 0xffff;
+        (spread as usize * self.len as usize) >> 16
+    }
+
+    fn set_capacity(&mut self, capacity: usize) {
+        debug_assert!(capacity >= self.len as usize && capacity < DIRECTORY as usize);
+        if capacity == self.capacity as usize {
+            return;
+        }
+        let words = if capacity == 0 { NonNull::dangling() } else { slab::allocate(capacity * 8).cast::<u64>() };
+        // SAFETY: the new array has room for `len` words; the old one holds them and is freed with its own size.
+        unsafe {
+            ptr::copy_nonoverlapping(self.words.as_ptr(), words.as_ptr(), self.len as usize);
+        }
+        self.free_words();
+        self.words = words;
+        self.capacity = capacity as u16;
+    }
+
+    fn free_words(&mut self) {
+        if self.capacity > 0 {
+            // SAFETY: `words` was allocated for `capacity` words and is replaced by the caller.
+            unsafe { slab::free(self.words.cast(), self.capacity as usize * 8) };
+        }
+        self.words = NonNull::dangling();
+        self.capacity = 0;
+    }
+
+    fn insert(&mut self, index: usize, word: u64) {
+        let len = self.len as usize;
+        assert!(index <= len && len < SEGMENT_LIMIT);
+        if len == self.capacity as usize {
+            self.set_capacity(capacity_for(len + 1));
+        }
+        // SAFETY: the array has room for one more word, and `index <= len`.
+        unsafe {
+            let at = self.words.as_ptr().add(index);
+            ptr::copy(at, at.add(1), len - index);
+            at.write(word);
+        }
+        self.len += 1;
+        self.marked += (word & MARK) as u32;
+    }
+
+    fn remove(&mut self, index: usize) -> u64 {
+        let len = self.len as usize;
+        assert!(index < len);
+        // SAFETY: `index < len`.
+        let word = unsafe {
+            let at = self.words.as_ptr().add(index);
+            let word = at.read();
+            ptr::copy(at.add(1), at, len - index - 1);
+            word
+        };
+        self.len -= 1;
+        self.marked -= (word & MARK) as u32;
+        let target = capacity_for(self.len as usize);
+        if target * 2 <= self.capacity as usize || self.len == 0 {
+            self.set_capacity(target);
+        }
+        word
+    }
+
+    #[inline]
+    fn set(&mut self, index: usize, word: u64) {
+        assert!(index < self.len as usize);
+        // SAFETY: `index < len`.
+        let at = unsafe { &mut *self.words.as_ptr().add(index) };
+        self.marked = self.marked - (*at & MARK) as u32 + (word & MARK) as u32;
+        *at = word;
+    }
+}
+
+impl<T: Block> Default for Table<T> {
+    fn default() -> Self {
+        Table::new()
+    }
+}
+
+impl<T: Block> Table<T> {
+    /// An empty table; takes no memory of its own.
+    pub const fn new() -> Table<T> {
+        Table { root: Segment::new(), owns: PhantomData }
+    }
+
+    #[inline]
+    fn directory(&self) -> Option<&Directory> {
+        if self.root.capacity == DIRECTORY {
+            // SAFETY: with this capacity `words` is a `Box<Directory>` owned by the table.
+            Some(unsafe { self.root.words.cast::<Directory>().as_ref() })
+        } else {
+            None
+        }
+    }
+
+    #[inline]
+    fn directory_mut(&mut self) -> Option<&mut Directory> {
+        if self.root.capacity == DIRECTORY {
+            // SAFETY: as in `directory`, and `self` is borrowed mutably.
+            Some(unsafe { self.root.words.cast::<Directory>().as_mut() })
+        } else {
+            None
+        }
+    }
+
+    /// Number of keys.
+    #[inline]
+    pub fn len(&self) -> usize {
+        match self.directory() {
+            None => self.root.len as usize,
+            Some(directory) => directory.len,
+        }
+    }
+
+    /// Whether there is no key.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of marked blocks.
+    #[inline]
+    pub fn marked(&self) -> usize {
+        match self.directory() {
+            None => self.root.marked as usize,
+            Some(directory) => directory.segments.iter().map(|deep| deep.segment.marked as usize).sum(),
+        }
+    }
+
+    #[inline]
+    fn segment_for(&self, hash: u64) -> (u32, &Segment, u32) {
+        match self.directory() {
+            None => (0, &self.root, 0),
+            Some(directory) => {
+                let number = directory.entries[(hash >> (64 - directory.depth)) as usize];
+                let deep = &directory.segments[number as usize];
+                (number, &deep.segment, deep.depth)
+            }
+        }
+    }
+
+    #[inline]
+    fn segment(&self, number: u32) -> &Segment {
+        match self.directory() {
+            None => &self.root,
+            Some(directory) => &directory.segments[number as usize].segment,
+        }
+    }
+
+    #[inline]
+    fn segment_mut(&mut self, number: u32) -> &mut Segment {
+        if self.root.capacity == DIRECTORY {
+            let directory = self.directory_mut().expect("checked just now");
+            &mut directory.segments[number as usize].segment
+        } else {
+            &mut self.root
+        }
+    }
+
+    /// Asks the processor to load the word where `hash` probably is.
+    #[inline]
+    pub fn prefetch_word(&self, hash: u64) {
+        let (_, segment, depth) = self.segment_for(hash);
+        if segment.len > 0 {
+            let index = segment.guess(tag_of(hash, depth), depth);
+            prefetch(segment.words()[index..].as_ptr().cast());
+        }
+    }
+
+    /// Asks the processor to load the block that `hash` probably belongs to.
+    #[inline]
+    pub fn prefetch_block(&self, hash: u64) {
+        let (_, segment, depth) = self.segment_for(hash);
+        let tag = tag_of(hash, depth);
+        let index = segment.lower_bound(tag, depth);
+        if let Some(&word) = segment.words().get(index)
+            && word >> TAG_SHIFT == tag
+        {
+            prefetch(address(word).as_ptr());
+        }
+    }
+
+    /// Finds `key`, whose hash is `hash`.
+    #[inline]
+    pub fn find(&self, hash: u64, key: &[u8]) -> Option<Position> {
+        let (number, segment, depth) = self.segment_for(hash);
+        let tag = tag_of(hash, depth);
+        let words = segment.words();
+        let mut index = segment.lower_bound(tag, depth);
+        while let Some(&word) = words.get(index) {
+            if word >> TAG_SHIFT != tag {
+                break;
+            }
+            // SAFETY: the table owns the block and is borrowed.
+            if unsafe { T::key(address(word)) } == key {
+                return Some(Position { segment: number, index: index as u32 });
+            }
+            index += 1;
+        }
+        None
+    }
+
+    /// The block at `position`.
+    #[inline]
+    pub fn at(&self, position: Position) -> T::Ref<'_> {
+        let word = self.segment(position.segment).words()[position.index as usize];
+        // SAFETY: the table owns the block and stays borrowed for as long as the view lives.
+        unsafe { T::view(address(word)) }
+    }
+
+    /// Finds a block by key.
+    #[inline]
+    pub fn get(&self, hash: u64, key: &[u8]) -> Option<T::Ref<'_>> {
+        self.find(hash, key).map(|position| self.at(position))
+    }
+
+    /// The block at `position`, to be changed; its key must stay.
+    #[inline]
+    pub fn at_mut(&mut self, position: Position) -> BlockMut<'_, T> {
+        let segment = self.segment_mut(position.segment);
+        let index = position.index as usize;
+        let word = segment.words()[index];
+        // SAFETY: the table owns the block; the guard puts it back before the borrow ends.
+        let block = ManuallyDrop::new(unsafe { T::from_raw(address(word)) });
+        BlockMut { block, segment, index, tag: word >> TAG_SHIFT }
+    }
+
+    /// Adds a block whose key is not in the table.
+    pub fn insert(&mut self, hash: u64, block: T) -> Position {
+        let raw = block.into_raw();
+        // SAFETY: the block was given up just now and is not changed while the view lives.
+        let marked = unsafe { T::marked(raw) };
+        loop {
+            let (number, segment, depth) = self.segment_for(hash);
+            if segment.len as usize == SEGMENT_LIMIT {
+                self.split(hash);
+                continue;
+            }
+            let tag = tag_of(hash, depth);
+            let index = segment.lower_bound(tag, depth);
+            self.segment_mut(number).insert(index, word_for(tag, raw, marked));
+            if let Some(directory) = self.directory_mut() {
+                directory.len += 1;
+            }
+            return Position { segment: number, index: index as u32 };
+        }
+    }
+
+    /// Takes the block at `position` out.
+    pub fn remove(&mut self, position: Position) -> T {
+        let word = self.segment_mut(position.segment).remove(position.index as usize);
+        if let Some(directory) = self.directory_mut() {
+            directory.len -= 1;
+            if directory.len <= COLLAPSE_LIMIT {
+                self.collapse();
+            }
+        }
+        // SAFETY: the word left the table, so the block is owned by nobody else.
+        unsafe { T::from_raw(address(word)) }
+    }
+
+    /// Splits the full segment that `hash` belongs to.
+    fn split(&mut self, hash: u64) {
+        if self.root.capacity != DIRECTORY {
+            let segment = std::mem::replace(&mut self.root, Segment::new());
+            let len = segment.len as usize;
+            let directory =
+                Box::new(Directory { depth: 1, len, entries: vec![0, 0], segments: vec![Deep { segment, depth: 0 }] });
+            self.root.words = NonNull::from(Box::leak(directory)).cast();
+            self.root.capacity = DIRECTORY;
+        }
+        let directory = self.directory_mut().expect("made above");
+        let number = directory.entries[(hash >> (64 - directory.depth)) as usize] as usize;
+        let depth = directory.segments[number].depth;
+        assert!(depth < SCAN_BITS - 16, "more equal hash prefixes than a hash function gives");
+        if depth == directory.depth {
+            let doubled = directory.entries.iter().flat_map(|&entry| [entry, entry]).collect();
+            directory.entries = doubled;
+            directory.depth += 1;
+        }
+        let retag = tag_base(depth + 1) != tag_base(depth);
+        let mut halves = [Segment::new(), Segment::new()];
+        let old = std::mem::replace(&mut directory.segments[number].segment, Segment::new());
+        let bit = 15 - (depth & 7);
+        let middle = old.words().partition_point(|word| word >> (TAG_SHIFT + bit) & 1 == 0);
+        let (low, high) = old.words().split_at(middle);
+        for (half, words) in halves.iter_mut().zip([low, high]) {
+            half.set_capacity(capacity_for(words.len()));
+            for &word in words {
+                let at = half.len as usize;
+                half.insert(at, word);
+            }
+            if retag {
+                half.retag::<T>(depth + 1);
+            }
+        }
+        let mut old = old;
+        old.free_words();
+        let [low, high] = halves;
+        directory.segments[number] = Deep { segment: low, depth: depth + 1 };
+        let new_number = directory.segments.len() as u32;
+        directory.segments.push(Deep { segment: high, depth: depth + 1 });
+        let span = 1usize << (directory.depth - depth);
+        let prefix = if depth == 0 { 0 } else { (hash >> (64 - depth)) as usize };
+        let start = prefix * span + span / 2;
+        directory.entries[start..start + span / 2].fill(new_number);
+    }
+
+    /// Makes one segment of a directory that has become small.
+    fn collapse(&mut self) {
+        let root = std::mem::replace(&mut self.root, Segment::new());
+        debug_assert_eq!(root.capacity, DIRECTORY);
+        // SAFETY: the root was a `Box<Directory>`, and the table no longer refers to it.
+        let directory = unsafe { Box::from_raw(root.words.cast::<Directory>().as_ptr()) };
+        for mut deep in directory.segments {
+            for &word in deep.segment.words() {
+                let raw = address(word);
+                // SAFETY: the block is live; it moves from one segment to the other.
+                let tag = tag_of(crate::hash_key(unsafe { T::key(raw) }), 0);
+                let index = self.root.lower_bound(tag, 0);
+                self.root.insert(index, word_for(tag, raw, word & MARK != 0));
+            }
+            deep.segment.free_words();
+        }
+    }
+
+    fn segments(&self) -> impl Iterator<Item = &Segment> {
+        let (root, deep) = match self.directory() {
+            None => (Some(&self.root), &[][..]),
+            Some(directory) => (None, &directory.segments[..]),
+        };
+        root.into_iter().chain(deep.iter().map(|deep| &deep.segment))
+    }
+
+    /// Every block, in no order that lasts.
+    pub fn iter(&self) -> impl Iterator<Item = T::Ref<'_>> {
+        // SAFETY: the table owns the blocks and stays borrowed.
+        self.segments().flat_map(|segment| segment.words().iter().map(|&word| unsafe { T::view(address(word)) }))
+    }
+
+    /// Visits the blocks from scan position `from` on: at least `count` of them where there are as many, and always
+    /// all that share a position. Returns the position to go on from, or `None` at the end.
+    ///
+    /// A position is the first [`SCAN_BITS`] bits of a hash, so it survives every change of the table: a key that is
+    /// there during the whole scan is visited. With `marked_only` other blocks are passed over (but count).
+    pub fn scan(
+        &self,
+        from: u64,
+        count: usize,
+        marked_only: bool,
+        mut visit: impl FnMut(T::Ref<'_>),
+    ) -> (usize, Option<u64>) {
+        let mut from = from << (64 - SCAN_BITS);
+        let mut visited = 0;
+        loop {
+            let (_, segment, depth) = self.segment_for(from);
+            let base = tag_base(depth);
+            let words = segment.words();
+            let mut index = segment.lower_bound(tag_of(from, depth), depth);
+            let mut last_tag = None;
+            while let Some(&word) = words.get(index) {
+                let tag = word >> TAG_SHIFT;
+                if visited >= count && last_tag.is_some_and(|last| last != tag) {
+                    let prefix = if base == 0 { 0 } else { from >> (64 - base) << (64 - base) };
+                    let next = prefix | (tag << TAG_SHIFT) >> base;
+                    return (visited, Some(next >> (64 - SCAN_BITS)));
+                }
+                last_tag = Some(tag);
+                visited += 1;
+                index += 1;
+                if !marked_only || word & MARK != 0 {
+                    // SAFETY: the table owns the block and stays borrowed.
+                    visit(unsafe { T::view(address(word)) });
+                }
+            }
+            if depth == 0 {
+                return (visited, None);
+            }
+            let next_segment = (from >> (64 - depth)) + 1;
+            if next_segment >> depth != 0 {
+                return (visited, None);
+            }
+            from = next_segment << (64 - depth);
+            if visited >= count {
+                return (visited, Some(from >> (64 - SCAN_BITS)));
+            }
+        }
+    }
+
+    /// A block chosen with equal chance for each; `random(n)` gives a number below `n`.
+    pub fn random(&self, mut random: impl FnMut(usize) -> usize) -> Option<T::Ref<'_>> {
+        if self.is_empty() {
+            return None;
+        }
+        let segments = self.directory().map_or(1, |directory| directory.segments.len());
+        loop {
+            let segment = self.segment(random(segments) as u32);
+            let index = if segments == 1 { random(segment.len as usize) } else { random(SEGMENT_LIMIT) };
+            if let Some(&word) = segment.words().get(index) {
+                // SAFETY: the table owns the block and stays borrowed.
+                return Some(unsafe { T::view(address(word)) });
+            }
+        }
+    }
+
+    /// The `index`-th block in table order, or the `index`-th marked one.
+    pub fn nth(&self, index: usize, marked_only: bool) -> Option<T::Ref<'_>> {
+        let mut left = index;
+        for segment in self.segments() {
+            let here = if marked_only { segment.marked as usize } else { segment.len as usize };
+            if left >= here {
+                left -= here;
+                continue;
+            }
+            let mut candidates = segment.words().iter().filter(|word| !marked_only || **word & MARK != 0);
+            // SAFETY: the table owns the block and stays borrowed.
+            return candidates.nth(left).map(|&word| unsafe { T::view(address(word)) });
+        }
+        None
+    }
+
+    /// Takes blocks out, about `budget` of them, and hands them to `removed`; true when the table is empty. Once begun,
+    /// the table is good for nothing else.
+    pub fn drain_some(&mut self, budget: usize, mut removed: impl FnMut(T)) -> bool {
+        let mut done = 0;
+        while done < budget {
+            let mut segment = match self.directory_mut() {
+                None => std::mem::replace(&mut self.root, Segment::new()),
+                Some(directory) => match directory.segments.pop() {
+                    Some(deep) => {
+                        directory.len -= deep.segment.len as usize;
+                        // The directory no longer leads anywhere: what is left is only drained.
+                        deep.segment
+                    }
+                    None => {
+                        self.free_directory();
+                        return true;
+                    }
+                },
+            };
+            done += segment.len as usize;
+            for &word in segment.words() {
+                // SAFETY: the word left the table with its segment.
+                removed(unsafe { T::from_raw(address(word)) });
+            }
+            segment.free_words();
+            if self.root.capacity != DIRECTORY {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn free_directory(&mut self) {
+        let root = std::mem::replace(&mut self.root, Segment::new());
+        // SAFETY: called only while the root is a `Box<Directory>`, which the table then forgets.
+        drop(unsafe { Box::from_raw(root.words.cast::<Directory>().as_ptr()) });
+    }
+
+    /// Bytes of the table's own arrays (the blocks excepted).
+    pub fn heap_bytes(&self) -> usize {
+        match self.directory() {
+            None => self.root.capacity as usize * 8,
+            Some(directory) => {
+                let arrays: usize = directory.segments.iter().map(|deep| deep.segment.capacity as usize * 8).sum();
+                arrays + directory.entries.capacity() * 4 + directory.segments.capacity() * size_of::<Deep>()
+            }
+        }
+    }
+}
+
+impl Segment {
+    /// Recomputes the tags for `depth` and restores the order.
+    fn retag<T: Block>(&mut self, depth: u32) {
+        let len = self.len as usize;
+        // SAFETY: `len` words are initialised, and `self` is borrowed mutably.
+        let words = unsafe { std::slice::from_raw_parts_mut(self.words.as_ptr(), len) };
+        for word in words.iter_mut() {
+            let raw = address(*word);
+            // SAFETY: the table owns the block.
+            let hash = crate::hash_key(unsafe { T::key(raw) });
+            *word = word_for(tag_of(hash, depth), raw, *word & MARK != 0);
+        }
+        words.sort_unstable_by_key(|word| word >> TAG_SHIFT);
+    }
+}
+
+/// A block of a table, borrowed to be changed; when the borrow ends the table takes note of its new address and mark.
+pub struct BlockMut<'a, T: Block> {
+    block: ManuallyDrop<T>,
+    segment: &'a mut Segment,
+    index: usize,
+    tag: u64,
+}
+
+impl<T: Block> Deref for BlockMut<'_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.block
+    }
+}
+
+impl<T: Block> DerefMut for BlockMut<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.block
+    }
+}
+
+impl<T: Block> Drop for BlockMut<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the block is not used again after this.
+        let raw = unsafe { ManuallyDrop::take(&mut self.block) }.into_raw();
+        // SAFETY: the block was given up just now.
+        let marked = unsafe { T::marked(raw) };
+        self.segment.set(self.index, word_for(self.tag, raw, marked));
+    }
+}
+
+impl<T: Block> Drop for Table<T> {
+    fn drop(&mut self) {
+        while !self.drain_some(usize::MAX, drop) {}
+    }
+}
+
+#[inline]
+fn prefetch(pointer: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch has no effect but on the caches, whatever the address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch(pointer.cast::<i8>(), std::arch::x86_64::_MM_HINT_T0)
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = pointer;
+}
