@@ -81,16 +81,16 @@ impl<K: Copy, const LEAF: usize, const FANOUT: usize> OrderTree<K, LEAF, FANOUT>
     /// Removes the key equal to `key` and returns it as it was stored.
     ///
     /// `compare` is called with a key of the tree and `key`.
-    pub fn remove(&mut self, key: &K, compare: impl FnMut(&K, &K) -> Ordering) -> Option<K> {
-        let rank = self.rank(key, compare)?;
-        self.remove_at(rank)
+    pub fn remove(&mut self, key: &K, mut compare: impl FnMut(&K, &K) -> Ordering) -> Option<K> {
+        let removed = self.root.remove(&mut |probe| compare(probe, key), &mut self.heap)?;
+        self.shrunk_by_one();
+        Some(removed)
     }
 
     /// Removes the key of a rank.
     pub fn remove_at(&mut self, rank: usize) -> Option<K> {
         let key = self.root.remove_at(rank, &mut self.heap)?;
-        self.len -= 1;
-        self.root.collapse(&mut self.heap);
+        self.shrunk_by_one();
         Some(key)
     }
 
@@ -112,7 +112,7 @@ impl<K: Copy, const LEAF: usize, const FANOUT: usize> OrderTree<K, LEAF, FANOUT>
         let mut rank = 0;
         loop {
             match node {
-                Node::Leaf(keys) => return rank + keys.partition_point(&mut before),
+                Node::Leaf(keys) => return rank + node::partition_point(keys, &mut before),
                 Node::Inner(inner) => {
                     let child = inner.child_before(&mut before);
                     rank += inner.keys_ahead_of(child);
@@ -131,7 +131,7 @@ impl<K: Copy, const LEAF: usize, const FANOUT: usize> OrderTree<K, LEAF, FANOUT>
         loop {
             match node {
                 Node::Leaf(keys) => {
-                    return keys.binary_search_by(|probe| compare(probe, key)).ok().map(|at| rank + at);
+                    return node::search(keys, |probe| compare(probe, key)).ok().map(|at| rank + at);
                 }
                 Node::Inner(inner) => {
                     let child = inner.child_before(&mut |probe| compare(probe, key) != Ordering::Greater);
@@ -190,6 +190,11 @@ impl<K: Copy, const LEAF: usize, const FANOUT: usize> OrderTree<K, LEAF, FANOUT>
     pub fn reclaim(&mut self, budget: usize, removed: impl FnMut(K)) -> bool {
         self.remove_range(self.len.saturating_sub(budget)..self.len, removed);
         self.is_empty()
+    }
+
+    fn shrunk_by_one(&mut self) {
+        self.len -= 1;
+        self.root.collapse(&mut self.heap);
     }
 
     fn clamp(&self, ranks: Range<usize>) -> Range<usize> {

@@ -80,7 +80,7 @@ impl<K: Copy, const LEAF: usize, const FANOUT: usize> Node<K, LEAF, FANOUT> {
         heap: &mut Heap,
     ) -> Insertion<K, LEAF, FANOUT> {
         match self {
-            Node::Leaf(keys) => match keys.binary_search_by(|probe| compare(probe, &key)) {
+            Node::Leaf(keys) => match search(keys, |probe| compare(probe, &key)) {
                 Ok(_) => Insertion::Present,
                 Err(at) => match insert_in_leaf::<K, LEAF>(keys, at, key, rightmost, heap) {
                     None => Insertion::Done,
@@ -91,17 +91,27 @@ impl<K: Copy, const LEAF: usize, const FANOUT: usize> Node<K, LEAF, FANOUT> {
         }
     }
 
+    /// Removes the key that compares equal.
+    pub(super) fn remove(&mut self, compare: &mut impl FnMut(&K) -> Ordering, heap: &mut Heap) -> Option<K> {
+        match self {
+            Node::Leaf(keys) => {
+                let at = search(keys, compare).ok()?;
+                Some(remove_from_leaf::<K, LEAF>(keys, at, heap))
+            }
+            Node::Inner(inner) => {
+                let child = inner.child_before(&mut |probe| compare(probe) != Ordering::Greater);
+                let key = inner.children[child].remove(compare, heap)?;
+                inner.counts[child] -= 1;
+                inner.mend(child, heap);
+                Some(key)
+            }
+        }
+    }
+
     /// Removes the key of a rank; `None` when there are not so many keys.
     pub(super) fn remove_at(&mut self, rank: usize, heap: &mut Heap) -> Option<K> {
         match self {
-            Node::Leaf(keys) => {
-                if rank >= keys.len() {
-                    return None;
-                }
-                let key = keys.remove(rank);
-                heap.fit::<K, LEAF>(keys, keys.len());
-                Some(key)
-            }
+            Node::Leaf(keys) => (rank < keys.len()).then(|| remove_from_leaf::<K, LEAF>(keys, rank, heap)),
             Node::Inner(inner) => {
                 let (child, rank_in_child) = inner.locate(rank);
                 let key = inner.children.get_mut(child)?.remove_at(rank_in_child, heap)?;
@@ -210,7 +220,7 @@ impl<K: Copy, const LEAF: usize, const FANOUT: usize> Inner<K, LEAF, FANOUT> {
 
     /// The last child whose first key is `before`, or the first child.
     pub(super) fn child_before(&self, before: &mut impl FnMut(&K) -> bool) -> usize {
-        self.firsts.partition_point(before).saturating_sub(1)
+        partition_point(&self.firsts, before).saturating_sub(1)
     }
 
     /// The number of keys in the children to the left of one.
@@ -369,6 +379,32 @@ impl<K: Copy, const LEAF: usize, const FANOUT: usize> Inner<K, LEAF, FANOUT> {
     }
 }
 
+/// The number of keys, from the first, for which `before` is true.
+///
+/// The keys of a node are most often not in the processor's caches. Probes at fixed places, one in each block of keys, can
+/// be loaded together, where each probe of a binary search must wait for the one before it.
+pub(super) fn partition_point<K>(keys: &[K], before: &mut impl FnMut(&K) -> bool) -> usize {
+    const BLOCK: usize = 8;
+    let mut start = 0;
+    while let Some(last) = keys.get(start + BLOCK - 1)
+        && before(last)
+    {
+        start += BLOCK;
+    }
+    start + keys[start..].iter().take(BLOCK).take_while(|key| before(key)).count()
+}
+
+/// The place of the key that compares equal, or the place where it would be.
+pub(super) fn search<K>(keys: &[K], mut compare: impl FnMut(&K) -> Ordering) -> Result<usize, usize> {
+    let mut found = false;
+    let at = partition_point(keys, &mut |probe| {
+        let ordering = compare(probe);
+        found |= ordering == Ordering::Equal;
+        ordering == Ordering::Less
+    });
+    if found { Ok(at) } else { Err(at) }
+}
+
 /// Adds a key to a leaf; returns the upper part of the keys when they had to be split.
 fn insert_in_leaf<K: Copy, const LEAF: usize>(
     keys: &mut Vec<K>,
@@ -384,7 +420,7 @@ fn insert_in_leaf<K: Copy, const LEAF: usize>(
     }
     let kept = kept_in_split(at, LEAF, rightmost);
     let mut right = Vec::new();
-    heap.fit::<K, LEAF>(&mut right, LEAF - kept + 1);
+    heap.fit::<K, LEAF>(&mut right, LEAF - kept + usize::from(at >= kept));
     right.extend(keys.drain(kept..));
     match at.checked_sub(kept) {
         Some(at_in_right) => right.insert(at_in_right, key),
@@ -392,6 +428,12 @@ fn insert_in_leaf<K: Copy, const LEAF: usize>(
     }
     heap.fit::<K, LEAF>(keys, keys.len());
     Some(right)
+}
+
+fn remove_from_leaf<K: Copy, const LEAF: usize>(keys: &mut Vec<K>, at: usize, heap: &mut Heap) -> K {
+    let key = keys.remove(at);
+    heap.fit::<K, LEAF>(keys, keys.len());
+    key
 }
 
 /// How many of the items of a full node stay in it when one more comes at `at`: half, or all when the new one is the last of
