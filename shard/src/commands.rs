@@ -2,10 +2,20 @@
 
 use crate::command::Command;
 
+pub mod counter;
+pub mod options;
 pub mod string;
+pub mod version;
 
 /// Every family.
-pub static FAMILIES: &[&[Command]] = &[string::COMMANDS];
+pub static FAMILIES: &[&[Command]] = &[
+    string::read::COMMANDS,
+    string::set::COMMANDS,
+    string::exchange::COMMANDS,
+    string::edit::COMMANDS,
+    counter::COMMANDS,
+    version::COMMANDS,
+];
 
 /// Every command of every family.
 pub fn all() -> impl Iterator<Item = &'static Command> {
