@@ -3,6 +3,7 @@
 use crate::command::Command;
 
 pub mod counter;
+pub mod list;
 pub mod options;
 pub mod string;
 pub mod version;
@@ -15,6 +16,7 @@ pub static FAMILIES: &[&[Command]] = &[
     string::edit::COMMANDS,
     counter::COMMANDS,
     version::COMMANDS,
+    list::COMMANDS,
 ];
 
 /// Every command of every family.
