@@ -31,7 +31,7 @@ enum Step {
     Advance(i64),
     Set(usize, String, Option<i64>),
     Incrby { key: usize, delta: i64, cap: Option<i64>, px: Option<i64> },
-    Step { key: usize, up: bool, ex: Option<i64> },
+    Incr { key: usize, up: bool, ex: Option<i64> },
     Take(usize, i64),
     Transfer { source: usize, destination: usize, amount: i64, cap: Option<i64> },
     SetIf { key: usize, value: i64, greater: bool, get: bool, px: Option<i64>, keep: bool },
@@ -108,7 +108,7 @@ impl Model {
                 "+OK\r\n".into()
             }
             Step::Incrby { key, delta, cap, px } => self.add(*key, *delta, *cap, px.map(|px| now_ms + px)),
-            Step::Step { key, up, ex } => {
+            Step::Incr { key, up, ex } => {
                 self.add(*key, if *up { 1 } else { -1 }, None, ex.map(|ex| now_ms + ex * 1000))
             }
             Step::Take(key, amount) => match self.integer(*key) {
@@ -226,7 +226,7 @@ fn words(step: &Step) -> Vec<String> {
         Step::Incrby { key: k, delta, cap, px } => {
             (vec!["INCRBY".into(), key(k), text(*delta)], [option("MAX", cap), option("PX", px)].concat())
         }
-        Step::Step { key: k, up, ex } => (vec![if *up { "INCR" } else { "DECR" }.into(), key(k)], option("EX", ex)),
+        Step::Incr { key: k, up, ex } => (vec![if *up { "INCR" } else { "DECR" }.into(), key(k)], option("EX", ex)),
         Step::Take(k, amount) => (vec!["TAKE".into(), key(k), text(*amount)], Vec::new()),
         Step::Transfer { source, destination, amount, cap } => {
             (vec!["TRANSFER".into(), key(source), key(destination), text(*amount)], option("MAX", cap))
@@ -272,7 +272,7 @@ fn step() -> impl Strategy<Value = Step> {
         (1i64..3000).prop_map(Step::Advance),
         (key(), stored(), time()).prop_map(|(key, value, px)| Step::Set(key, value, px)),
         (key(), number(), cap(), time()).prop_map(|(key, delta, cap, px)| Step::Incrby { key, delta, cap, px }),
-        (key(), any::<bool>(), prop::option::of(1i64..5)).prop_map(|(key, up, ex)| Step::Step { key, up, ex }),
+        (key(), any::<bool>(), prop::option::of(1i64..5)).prop_map(|(key, up, ex)| Step::Incr { key, up, ex }),
         (key(), 1i64..30).prop_map(|(key, amount)| Step::Take(key, amount)),
         (key(), key(), 1i64..30, cap()).prop_map(|(source, destination, amount, cap)| Step::Transfer {
             source,
