@@ -2,11 +2,12 @@
 
 use crate::command::Command;
 
+pub mod hash;
 pub mod limit;
 pub mod string;
 
 /// Every family.
-pub static FAMILIES: &[&[Command]] = &[limit::COMMANDS, string::COMMANDS];
+pub static FAMILIES: &[&[Command]] = &[hash::COMMANDS, limit::COMMANDS, string::COMMANDS];
 
 /// Every command of every family.
 pub fn all() -> impl Iterator<Item = &'static Command> {
