@@ -21,7 +21,7 @@ pub(super) fn hmset(context: &mut Context<'_>, args: Args<'_>) -> CommandResult 
 
 /// Sets the fields of `HSET` or `HMSET`; how many are new.
 fn set_fields(context: &mut Context<'_>, args: Args<'_>, name: &str) -> Result<usize, CommandError> {
-    if args.len() % 2 != 0 {
+    if !args.len().is_multiple_of(2) {
         return Err(CommandError::wrong_arity(name));
     }
     let (key, words) = (args.at(1), args.from(2));
