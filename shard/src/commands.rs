@@ -2,12 +2,24 @@
 
 use crate::command::Command;
 
+pub mod counter;
 pub mod hash;
 pub mod limit;
+pub mod options;
 pub mod string;
+pub mod version;
 
 /// Every family.
-pub static FAMILIES: &[&[Command]] = &[hash::COMMANDS, limit::COMMANDS, string::COMMANDS];
+pub static FAMILIES: &[&[Command]] = &[
+    string::read::COMMANDS,
+    string::set::COMMANDS,
+    string::exchange::COMMANDS,
+    string::edit::COMMANDS,
+    counter::COMMANDS,
+    version::COMMANDS,
+    hash::COMMANDS,
+    limit::COMMANDS,
+];
 
 /// Every command of every family.
 pub fn all() -> impl Iterator<Item = &'static Command> {

@@ -1,6 +1,7 @@
 //! Fields as counters.
 
 use super::{Args, integer_of};
+use crate::commands::options::{cap, creation_deadline, positive_at};
 use crate::context::Context;
 use crate::entry::{Header, Kind};
 use crate::error::{CommandError, CommandResult};
@@ -67,53 +68,33 @@ fn increase(
 ) -> Result<Sum, CommandError> {
     let (key, field) = (args.at(1), args.at(2));
     let keys = &mut *context.keys;
-    let deadline_ms = creation_deadline_ms(args.from(4), keys.now_ms(), name)?;
+    let deadline_ms = creation_deadline(args, 4, keys.now_ms(), name)?;
     let limits = Limits::of(&keys.settings);
     let mut scratch = IntBuffer::new();
-    let result = if let Some(mut entry) = keys.find_mut_kind(key, Kind::Hash)? {
+    let (result, expires) = if let Some(mut entry) = keys.find_mut_kind(key, Kind::Hash)? {
         let place = Place::find(&entry, field);
         let result = sum(place.value(&entry))?;
         place.set(&mut entry, field, result.text(&mut scratch), limits);
-        result
+        (result, false)
     } else {
         let result = sum(None)?;
         let header = Header { key, deadline_ms, version: None, access: keys.new_access() };
         let pairs = std::iter::once((field, result.text(&mut scratch)));
         let (entry, _) = hash::create(header, pairs, limits);
         keys.add(entry);
-        result
+        (result, deadline_ms.is_some())
     };
     keys.changed(Class::Hash, name, key);
-    Ok(result)
-}
-
-/// The deadline that `[EX seconds | PX milliseconds]` gives a key made by this call, in ms since the epoch.
-fn creation_deadline_ms(options: Args<'_>, now_ms: i64, name: &str) -> Result<Option<i64>, CommandError> {
-    let unit_ms = match options.len() {
-        0 => return Ok(None),
-        2 if options.is(0, "ex") => 1000,
-        2 if options.is(0, "px") => 1,
-        _ => return Err(CommandError::SYNTAX),
-    };
-    let time = parse_i64(options.at(1)).ok_or(CommandError::NOT_AN_INTEGER)?;
-    let deadline_ms = time.checked_mul(unit_ms).and_then(|time_ms| time_ms.checked_add(now_ms));
-    match deadline_ms {
-        Some(deadline_ms) if time > 0 => Ok(Some(deadline_ms)),
-        _ => Err(CommandError::invalid_expire_time(name)),
+    if expires {
+        keys.changed(Class::Generic, "expire", key);
     }
+    Ok(result)
 }
 
 pub(super) fn htransfer(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let (key, source, destination) = (args.at(1), args.at(2), args.at(3));
-    let amount = parse_i64(args.at(4)).ok_or(CommandError::NOT_AN_INTEGER)?;
-    let cap = match args.len() {
-        5 => i64::MAX,
-        7 if args.is(5, "max") => parse_i64(args.at(6)).ok_or(CommandError::NOT_AN_INTEGER)?,
-        _ => return Err(CommandError::SYNTAX),
-    };
-    if amount < 1 {
-        return Err(CommandError::MUST_BE_POSITIVE);
-    }
+    let amount = positive_at(args, 4)?;
+    let cap = cap(args, 5)?.unwrap_or(i64::MAX);
     if source == destination {
         return Err(CommandError::new("ERR source and destination fields are the same"));
     }
@@ -124,22 +105,23 @@ pub(super) fn htransfer(context: &mut Context<'_>, args: Args<'_>) -> CommandRes
         return Ok(());
     };
     let place = Place::find(&entry, source);
-    let held = place.value(&entry).map(integer_of).transpose()?;
-    let received = Place::find(&entry, destination).value(&entry).map_or(Ok(0), integer_of)?;
-    let moved = held.filter(|held| *held >= amount).and_then(|held| {
-        let destination_after = received.checked_add(amount).filter(|after| *after <= cap)?;
-        Some((held - amount, destination_after))
-    });
-    let Some((source_after, destination_after)) = moved else {
+    let Some(held) = place.value(&entry).map(integer_of).transpose()? else {
         context.reply.null_array();
         return Ok(());
     };
+    let received = Place::find(&entry, destination).value(&entry).map_or(Ok(0), integer_of)?;
+    let received = received.checked_add(amount).filter(|after| *after <= cap);
+    let Some(destination_after) = received.filter(|_| held >= amount) else {
+        context.reply.null_array();
+        return Ok(());
+    };
+    let source_after = held - amount;
     let mut text = IntBuffer::new();
     place.set(&mut entry, source, text.format(source_after), limits);
     // The first change may have moved the second field.
     Place::find(&entry, destination).set(&mut entry, destination, text.format(destination_after), limits);
     drop(entry);
-    keys.changed(Class::Hash, "htransfer", key);
+    keys.changed(Class::Hash, "hincrby", key);
     context.reply.array(2);
     context.reply.integer(source_after);
     context.reply.integer(destination_after);
