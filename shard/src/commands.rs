@@ -4,6 +4,8 @@ use crate::command::Command;
 
 pub mod counter;
 pub mod list;
+pub mod hash;
+pub mod limit;
 pub mod options;
 pub mod string;
 pub mod version;
@@ -17,6 +19,8 @@ pub static FAMILIES: &[&[Command]] = &[
     counter::COMMANDS,
     version::COMMANDS,
     list::COMMANDS,
+    hash::COMMANDS,
+    limit::COMMANDS,
 ];
 
 /// Every command of every family.
