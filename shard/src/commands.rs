@@ -7,6 +7,7 @@ pub mod list;
 pub mod hash;
 pub mod limit;
 pub mod options;
+pub mod set;
 pub mod string;
 pub mod version;
 
@@ -22,6 +23,7 @@ pub static FAMILIES: &[&[Command]] = &[
     hash::COMMANDS,
     limit::COMMANDS,
 ];
+pub static FAMILIES: &[&[Command]] = &[set::COMMANDS, string::COMMANDS];
 
 /// Every command of every family.
 pub fn all() -> impl Iterator<Item = &'static Command> {
