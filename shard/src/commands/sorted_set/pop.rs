@@ -8,7 +8,7 @@ use crate::args::{Args, OwnedArgs};
 use crate::context::Context;
 use crate::entry::Kind;
 use crate::error::{CommandError, CommandResult};
-use crate::keys::Keys;
+use crate::events::Class;
 use crate::list;
 use crate::number::parse_i64;
 use crate::packed::IntBuffer;
@@ -195,7 +195,8 @@ pub(super) fn zmovedue(context: &mut Context<'_>, args: Args<'_>) -> CommandResu
     let moved = ranks.len();
     if moved > 0 {
         remove_ranks(context.keys, source, ranks, "zrem")?;
-        append(context.keys, destination, members.as_args())?;
+        list::push_back_all(context.keys, destination, members.as_args().iter())?;
+        context.keys.changed(Class::List, "rpush", destination);
     }
     context.reply.count(moved);
     Ok(())

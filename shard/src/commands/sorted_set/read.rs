@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::entry::Kind;
 use crate::error::{CommandError, CommandResult};
 use crate::glob;
-use crate::number::parse_i64;
+use crate::number::{parse_i64, write_f64};
 use crate::packed::{Element, IntBuffer};
 use crate::sorted_set::{LexRange, ScoreRange, SortedSetRef};
 
@@ -90,19 +90,18 @@ pub(super) fn zrandmember(context: &mut Context<'_>, args: Args<'_>) -> CommandR
     let key = args.at(1);
     let Some(count) = args.get(2) else { return random_member(context, key) };
     let count = parse_i64(count).ok_or(CommandError::NOT_AN_INTEGER)?;
+    if count == i64::MIN {
+        let text = format!("ERR value is out of range, value must between {} and {}", -i64::MAX, i64::MAX);
+        return Err(CommandError::new(text));
+    }
     let with_scores = match args.len() {
         3 => false,
         4 if args.is(3, "withscores") => true,
         _ => return Err(CommandError::SYNTAX),
     };
     // The number of replies must fit an integer.
-    let limit = if with_scores { i64::MAX / 2 } else { i64::MAX };
-    if !(-limit..=limit).contains(&count) {
-        return Err(CommandError::new(if with_scores {
-            "ERR value is out of range".to_owned()
-        } else {
-            format!("ERR value is out of range, value must between {} and {}", -limit, limit)
-        }));
+    if with_scores && !(-i64::MAX / 2..=i64::MAX / 2).contains(&count) {
+        return Err(CommandError::new("ERR value is out of range"));
     }
     let Some(set) = context.keys.find_kind(key, Kind::SortedSet)?.map(SortedSetRef::of) else {
         context.reply.array(0);
@@ -156,8 +155,7 @@ fn random_member(context: &mut Context<'_>, key: &[u8]) -> CommandResult {
 }
 
 pub(super) fn zscan(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
-    let cursor: Option<u64> = str::from_utf8(args.at(2)).ok().and_then(|word| word.parse().ok());
-    let cursor = cursor.ok_or(CommandError::INVALID_CURSOR)?;
+    let cursor = parse_cursor(args.at(2)).ok_or(CommandError::INVALID_CURSOR)?;
     let Some(set) = context.keys.find_kind(args.at(1), Kind::SortedSet)?.map(SortedSetRef::of) else {
         context.reply.array(2);
         context.reply.bulk(b"0");
@@ -211,9 +209,65 @@ pub(super) fn zscan(context: &mut Context<'_>, args: Args<'_>) -> CommandResult 
             reply.array(found.len() * 2);
             for (member, score) in found {
                 reply.bulk(member);
-                reply.bulk_double(score);
+                reply.bulk(&seventeen_digits(score));
             }
         }
     }
     Ok(())
+}
+
+/// A cursor as C's `strtoul` reads it: it has a sign and may be empty.
+fn parse_cursor(word: &[u8]) -> Option<u64> {
+    let (negative, digits) = match word {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, word),
+    };
+    if word.is_empty() {
+        return Some(0);
+    }
+    if !digits.first()?.is_ascii_digit() {
+        return None;
+    }
+    let cursor: u64 = str::from_utf8(digits).ok()?.parse().ok()?;
+    Some(if negative { cursor.wrapping_neg() } else { cursor })
+}
+
+/// A score as `ZSCAN` shows those of a large sorted set: C's `%.17g`, not the shortest digits.
+fn seventeen_digits(score: f64) -> Vec<u8> {
+    const DIGITS: i32 = 17;
+    let mut text = Vec::with_capacity(32);
+    if score == 0.0 || score.is_infinite() {
+        write_f64(score, &mut text);
+        return text;
+    }
+    let scientific = format!("{:.1$e}", score.abs(), DIGITS as usize - 1);
+    let (significand, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let digits: Vec<u8> = significand.bytes().filter(u8::is_ascii_digit).collect();
+    let significant = digits.iter().rposition(|digit| *digit != b'0').map_or(1, |last| last + 1);
+    if score < 0.0 {
+        text.push(b'-');
+    }
+    // Digits before the point, in the form that is written.
+    let before = if (-4..DIGITS).contains(&exponent) { exponent + 1 } else { 1 };
+    match usize::try_from(before) {
+        Ok(before) if before > 0 => {
+            text.extend_from_slice(&digits[..before]);
+            if significant > before {
+                text.push(b'.');
+                text.extend_from_slice(&digits[before..significant]);
+            }
+        }
+        _ => {
+            text.extend_from_slice(b"0.");
+            text.extend(std::iter::repeat_n(b'0', before.unsigned_abs() as usize));
+            text.extend_from_slice(&digits[..significant]);
+        }
+    }
+    if !(-4..DIGITS).contains(&exponent) {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        text.extend_from_slice(format!("e{sign}{:02}", exponent.unsigned_abs()).as_bytes());
+    }
+    text
 }
