@@ -2,10 +2,11 @@
 
 use crate::command::Command;
 
+pub mod set;
 pub mod string;
 
 /// Every family.
-pub static FAMILIES: &[&[Command]] = &[string::COMMANDS];
+pub static FAMILIES: &[&[Command]] = &[set::COMMANDS, string::COMMANDS];
 
 /// Every command of every family.
 pub fn all() -> impl Iterator<Item = &'static Command> {

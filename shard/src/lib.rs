@@ -24,6 +24,7 @@ pub mod error;
 pub mod events;
 pub mod eviction;
 pub mod expiry;
+pub mod glob;
 pub mod hash;
 pub mod keys;
 pub mod limit;
