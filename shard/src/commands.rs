@@ -2,11 +2,13 @@
 
 use crate::command::Command;
 
+pub mod list;
 pub mod set;
+pub mod sorted_set;
 pub mod string;
 
 /// Every family.
-pub static FAMILIES: &[&[Command]] = &[set::COMMANDS, string::COMMANDS];
+pub static FAMILIES: &[&[Command]] = &[list::COMMANDS, set::COMMANDS, sorted_set::COMMANDS, string::COMMANDS];
 
 /// Every command of every family.
 pub fn all() -> impl Iterator<Item = &'static Command> {

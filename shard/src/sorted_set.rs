@@ -7,8 +7,6 @@ mod large;
 mod packed;
 mod range;
 mod scored;
-#[cfg(test)]
-mod tests;
 
 use std::ops::Range;
 
