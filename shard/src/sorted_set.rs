@@ -190,6 +190,14 @@ pub fn create(header: Header<'_>, members: usize, longest: usize, limits: Limits
     }
 }
 
+/// Makes a packed sorted set large at once when so many members are coming that it would probably become so anyway.
+pub fn prepare_for(entry: &mut Entry, members: usize, limits: Limits) {
+    if members > limits.members && entry.view().encoding() == Encoding::PackedSortedSet {
+        let large = LargeSortedSet::from_pairs(Pairs::new(entry.view().payload()));
+        entry.set_object(Box::new(Object::SortedSet(large)));
+    }
+}
+
 /// A sorted set of one member.
 pub fn create_with(header: Header<'_>, member: &[u8], score: f64, limits: Limits) -> Entry {
     if limits.members > 0 && member.len() <= limits.member_bytes.min(PACKED_BYTES_MAX) {

@@ -217,7 +217,7 @@ impl LargeSortedSet {
 
     /// Visits members from scan position `from` on, about `count` of them; returns the position to go on from, or
     /// `None` at the end. See [`Table::scan`].
-    pub fn scan(&self, from: u64, count: usize, mut visit: impl FnMut(&[u8], f64)) -> Option<u64> {
+    pub fn scan<'a>(&'a self, from: u64, count: usize, mut visit: impl FnMut(&'a [u8], f64)) -> Option<u64> {
         self.table.scan(from, count, false, |scored| visit(scored.member(), scored.score())).1
     }
 }

@@ -132,7 +132,10 @@ pub(super) fn find(bytes: &[u8], member: &[u8]) -> Option<Found> {
 
 /// Rank and score of a member.
 pub(super) fn rank(bytes: &[u8], member: &[u8]) -> Option<(usize, f64)> {
-    Pairs::new(bytes).enumerate().find(|(_, (element, _))| element.eq_bytes(member)).map(|(rank, (_, score))| (rank, score))
+    Pairs::new(bytes)
+        .enumerate()
+        .find(|(_, (element, _))| element.eq_bytes(member))
+        .map(|(rank, (_, score))| (rank, score))
 }
 
 /// The ranks of the members within a range of scores.
@@ -165,7 +168,8 @@ pub(super) fn insert(entry: &mut Entry, member: &[u8], score: f64) {
     // Most often the new member is the last.
     let offset = match Pairs::new(bytes).next_back() {
         Some((last, last_score)) if !is_before(last, last_score, member, score) => {
-            let before = Pairs::new(bytes).take_while(|(other, other_score)| is_before(*other, *other_score, member, score));
+            let before =
+                Pairs::new(bytes).take_while(|(other, other_score)| is_before(*other, *other_score, member, score));
             offset_of(bytes, 0, before.count())
         }
         _ => bytes.len(),

@@ -125,18 +125,14 @@ fn add_one(
 ) -> Result<Option<Updated>, CommandError> {
     let keys = &mut *context.keys;
     let limits = Limits::of(&keys.settings);
-    let updated = match keys.find_mut_kind(key, Kind::SortedSet)? {
-        Some(mut entry) => {
-            sorted_set::update(&mut entry, limits, member, |current| conditions.decide(current, score))?
-        }
-        None => match conditions.decide(None, score)? {
-            Some(score) => {
-                let header = Header { key, deadline_ms, access: keys.new_access(), ..Header::default() };
-                keys.add(sorted_set::create_with(header, member, score, limits));
-                Some(Updated { effect: Effect::Added, score })
-            }
-            None => None,
-        },
+    let updated = if let Some(mut entry) = keys.find_mut_kind(key, Kind::SortedSet)? {
+        sorted_set::update(&mut entry, limits, member, |current| conditions.decide(current, score))?
+    } else if let Some(score) = conditions.decide(None, score)? {
+        let header = Header { key, deadline_ms, access: keys.new_access(), ..Header::default() };
+        keys.add(sorted_set::create_with(header, member, score, limits));
+        Some(Updated { effect: Effect::Added, score })
+    } else {
+        None
     };
     if updated.is_some_and(|updated| updated.effect != Effect::None) {
         keys.changed(Class::SortedSet, if conditions.increment { "zincr" } else { "zadd" }, key);
@@ -167,16 +163,15 @@ fn add_many(
         }
         Ok(())
     };
-    match keys.find_mut_kind(key, Kind::SortedSet)? {
-        Some(mut entry) => add(&mut entry)?,
-        None if conditions.only_present => {}
-        None => {
-            let header = Header { key, access: keys.new_access(), ..Header::default() };
-            let longest = members.clone().map(<[u8]>::len).max().unwrap_or(0);
-            let mut entry = sorted_set::create(header, scores.len(), longest, limits);
-            add(&mut entry)?;
-            keys.add(entry);
-        }
+    if let Some(mut entry) = keys.find_mut_kind(key, Kind::SortedSet)? {
+        sorted_set::prepare_for(&mut entry, scores.len(), limits);
+        add(&mut entry)?;
+    } else if !conditions.only_present {
+        let header = Header { key, access: keys.new_access(), ..Header::default() };
+        let longest = members.clone().map(<[u8]>::len).max().unwrap_or(0);
+        let mut entry = sorted_set::create(header, scores.len(), longest, limits);
+        add(&mut entry)?;
+        keys.add(entry);
     }
     if added + changed > 0 {
         keys.changed(Class::SortedSet, "zadd", key);

@@ -114,7 +114,7 @@ pub(super) fn zrandmember(context: &mut Context<'_>, args: Args<'_>) -> CommandR
         return Ok(());
     }
     if count > 0 && wanted >= len {
-        reply_members(&mut context.reply, set.all(), len, with_scores);
+        reply_members(&mut context.reply, set.all().rev(), len, with_scores);
         return Ok(());
     }
     // The ranks are chosen while the set is not borrowed; it is the same set afterwards.
