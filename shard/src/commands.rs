@@ -2,13 +2,26 @@
 
 use crate::command::Command;
 
+pub mod counter;
 pub mod list;
+pub mod options;
 pub mod set;
 pub mod sorted_set;
 pub mod string;
+pub mod version;
 
 /// Every family.
-pub static FAMILIES: &[&[Command]] = &[list::COMMANDS, set::COMMANDS, sorted_set::COMMANDS, string::COMMANDS];
+pub static FAMILIES: &[&[Command]] = &[
+    string::read::COMMANDS,
+    string::set::COMMANDS,
+    string::exchange::COMMANDS,
+    string::edit::COMMANDS,
+    counter::COMMANDS,
+    version::COMMANDS,
+    list::COMMANDS,
+    set::COMMANDS,
+    sorted_set::COMMANDS,
+];
 
 /// Every command of every family.
 pub fn all() -> impl Iterator<Item = &'static Command> {
