@@ -146,7 +146,11 @@ pub(super) fn sinterstore(context: &mut Context<'_>, args: Args<'_>) -> CommandR
     let limits = Limits::of(&context.keys.settings);
     let header = Header { key: args.at(1), access: context.keys.new_access(), ..Header::default() };
     let sets = sources(context.keys, args.iter().skip(2))?;
-    let mut result = set::empty_packed(header);
+    // The result of integers is built as integers; other sets may still turn out to have nothing else in common.
+    let mut result = match sets.iter().flatten().min_by_key(|set| set.len()) {
+        Some(SetRef::Integers(_)) => set::empty_integers(header),
+        _ => set::empty_packed(header),
+    };
     let mut only_integers = true;
     intersect(&sets, |member| {
         only_integers = only_integers && member.to_i64().is_some();
