@@ -333,7 +333,7 @@ fn resolve_range(start: i64, stop: i64, len: usize) -> Range<usize> {
 }
 
 /// Tells that elements were removed, and removes the list where no element is left.
-fn remove_elements(context: &mut Context<'_>, key: &[u8], event: &'static str, emptied: bool) {
+fn finish_removal(context: &mut Context<'_>, key: &[u8], event: &'static str, emptied: bool) {
     context.keys.changed(Class::List, event, key);
     if emptied {
         context.keys.remove(key);

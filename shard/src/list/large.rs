@@ -101,8 +101,13 @@ impl LargeList {
                 if let Some(node) = full {
                     node.seal();
                 }
-                let mut node = Node::default();
-                node.push(end, encoded, limit);
+                let node = if encoded.len() > limit.bytes {
+                    Node::new(encoded, 1)
+                } else {
+                    let mut node = Node::default();
+                    node.push(end, encoded, limit);
+                    node
+                };
                 match end {
                     End::Left => self.nodes.push_front(node),
                     End::Right => self.nodes.push_back(node),

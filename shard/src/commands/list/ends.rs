@@ -8,7 +8,7 @@ use crate::events::Class;
 use crate::list::{End, Limit, ListMut, ListRef, push_all};
 use crate::number::{IntBuffer, parse_i64};
 
-use super::{end_named, remove_elements, reply_element};
+use super::{end_named, finish_removal, reply_element};
 
 fn push(context: &mut Context<'_>, args: Args<'_>, end: End) -> CommandResult {
     let key = args.at(1);
@@ -107,7 +107,7 @@ fn pop(context: &mut Context<'_>, args: Args<'_>, end: End) -> CommandResult {
         list.remove(end, count);
     }
     drop(entry);
-    remove_elements(context, key, pop_event(end), count == len);
+    finish_removal(context, key, pop_event(end), count == len);
     Ok(())
 }
 
@@ -149,7 +149,7 @@ pub(super) fn lmpop(context: &mut Context<'_>, args: Args<'_>) -> CommandResult 
             list.remove(end, count);
         }
         drop(entry);
-        remove_elements(context, key, pop_event(end), count == len);
+        finish_removal(context, key, pop_event(end), count == len);
         return Ok(());
     }
     context.reply.null_array();
@@ -172,18 +172,14 @@ pub(super) fn rpoplpush(context: &mut Context<'_>, args: Args<'_>) -> CommandRes
 
 fn move_element(context: &mut Context<'_>, source: &[u8], destination: &[u8], from: End, to: End) -> CommandResult {
     let limit = Limit::of(&context.keys.settings);
-    let moved = match context.keys.find_mut_kind(source, Kind::List)? {
-        Some(entry) => match ListRef::of(entry.view()).last(from) {
-            Some(element) => {
-                let mut scratch = IntBuffer::new();
-                element.as_bytes(&mut scratch).to_vec()
-            }
-            None => return Err(CommandError::NO_SUCH_KEY),
-        },
-        None => {
-            context.reply.null();
-            return Ok(());
-        }
+    let moved = context.keys.find_mut_kind(source, Kind::List)?.and_then(|entry| {
+        let mut scratch = IntBuffer::new();
+        let element = ListRef::of(entry.view()).last(from)?;
+        Some(element.as_bytes(&mut scratch).to_vec())
+    });
+    let Some(moved) = moved else {
+        context.reply.null();
+        return Ok(());
     };
     // Pushed before it is popped: where both are one list, the list is never empty in between, and what is popped is
     // the moved element or its equal.
@@ -201,6 +197,6 @@ fn move_element(context: &mut Context<'_>, source: &[u8], destination: &[u8], fr
         None => false,
     };
     context.reply.bulk(&moved);
-    remove_elements(context, source, pop_event(from), emptied);
+    finish_removal(context, source, pop_event(from), emptied);
     Ok(())
 }

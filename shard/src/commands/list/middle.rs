@@ -7,7 +7,7 @@ use crate::error::{CommandError, CommandResult};
 use crate::events::Class;
 use crate::list::{End, Limit, ListMut};
 
-use super::{integer, remove_elements, resolve, resolve_range, symmetric_integer};
+use super::{finish_removal, integer, resolve, resolve_range, symmetric_integer};
 
 pub(super) fn linsert(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let side = if args.is(2, "BEFORE") {
@@ -53,7 +53,7 @@ pub(super) fn lrem(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let emptied = list.is_empty();
     drop(entry);
     if removed > 0 {
-        remove_elements(context, key, "lrem", emptied);
+        finish_removal(context, key, "lrem", emptied);
     }
     context.reply.count(removed);
     Ok(())
@@ -92,7 +92,7 @@ pub(super) fn ltrim(context: &mut Context<'_>, args: Args<'_>) -> CommandResult 
     }
     drop(entry);
     if range.len() < len {
-        remove_elements(context, key, "ltrim", range.is_empty());
+        finish_removal(context, key, "ltrim", range.is_empty());
     }
     context.reply.ok();
     Ok(())
