@@ -8,6 +8,7 @@ pub mod hash;
 pub mod limit;
 pub mod options;
 pub mod set;
+pub mod sorted_set;
 pub mod string;
 pub mod version;
 
@@ -24,6 +25,8 @@ pub static FAMILIES: &[&[Command]] = &[
     limit::COMMANDS,
 ];
 pub static FAMILIES: &[&[Command]] = &[set::COMMANDS, string::COMMANDS];
+    set::COMMANDS,
+    sorted_set::COMMANDS,
 
 /// Every command of every family.
 pub fn all() -> impl Iterator<Item = &'static Command> {
