@@ -2,10 +2,13 @@
 
 use crate::command::Command;
 
+pub mod expire;
+pub mod keys;
+pub mod object;
 pub mod string;
 
 /// Every family.
-pub static FAMILIES: &[&[Command]] = &[string::COMMANDS];
+pub static FAMILIES: &[&[Command]] = &[expire::COMMANDS, keys::COMMANDS, object::COMMANDS, string::COMMANDS];
 
 /// Every command of every family.
 pub fn all() -> impl Iterator<Item = &'static Command> {
