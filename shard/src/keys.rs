@@ -8,7 +8,6 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::access;
-use crate::database::Database;
 use crate::entry::{Entry, EntryRef, Kind};
 use crate::error::CommandError;
 use crate::events::Class;
@@ -18,7 +17,7 @@ use crate::settings::Settings;
 use crate::slot::key_slot;
 use crate::table::{Position, Table};
 
-pub use crate::database::EntryMut;
+pub use crate::database::{Database, EntryMut};
 
 /// What a shard counts about its keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -381,7 +381,7 @@ mod tests {
     fn block_sizes_hold_what_was_asked_for_and_waste_little() {
         for wanted in 1..100_000 {
             let size = block_size(wanted);
-            assert!(size >= wanted && size % GRANULE == 0, "{wanted} -> {size}");
+            assert!(size >= wanted && size.is_multiple_of(GRANULE), "{wanted} -> {size}");
             let waste = if wanted <= LARGEST_BLOCK { GRANULE } else { wanted / 8 };
             assert!(size - wanted < waste, "{wanted} -> {size}");
             assert_eq!(block_size(size), size);

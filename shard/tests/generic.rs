@@ -1,8 +1,9 @@
 //! Commands on keys of any type and deadlines, against a plain model with a clock of its own.
 
+#[path = "support/databases.rs"]
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use ruvio_shard::entry::{Encoding, Entry, EntryRef, Header, Kind};
@@ -470,4 +471,45 @@ fn a_type_of_each_kind_is_named() {
         );
     }
     assert_eq!(ruvio_shard::scan::KindFilter::named(b"what"), ruvio_shard::scan::KindFilter::Nothing);
+}
+
+#[test]
+fn deadlines_are_counted_in_a_large_table() {
+    let mut shard = new_shard(Settings::default());
+    let mut with_deadline = BTreeSet::new();
+    for index in 0..3000 {
+        put_text(&mut shard, START_MS, &format!("{{tag}}{index}"), b"x");
+    }
+    let mut choice = 1u64;
+    for step in 0..12_000 {
+        choice = choice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let key = format!("{{tag}}{}", (choice >> 33) % 3000);
+        match choice >> 60 {
+            0..6 => {
+                if run(&mut shard, START_MS, &format!("EXPIRE {key} 100")) == b":1\r\n" {
+                    with_deadline.insert(key);
+                }
+            }
+            6..12 => {
+                let persisted = run(&mut shard, START_MS, &format!("PERSIST {key}")) == b":1\r\n";
+                assert_eq!(persisted, with_deadline.remove(&key));
+            }
+            12..15 => {
+                run(&mut shard, START_MS, &format!("UNLINK {key}"));
+                with_deadline.remove(&key);
+            }
+            _ => {
+                put_text(&mut shard, START_MS, &key, b"y");
+                with_deadline.remove(&key);
+            }
+        }
+        let database = &shard.keys.databases()[0];
+        assert_eq!(database.with_deadline(), with_deadline.len(), "after step {step}");
+    }
+    let table = shard.keys.table(ruvio_shard::slot::key_slot(b"{tag}")).expect("a used slot");
+    assert!(table.len() > 600, "the table has several segments");
+    assert_eq!(table.marked(), with_deadline.len());
+    while !shard.sweep_expired(START_MS + 100_000, 100).wrapped {}
+    assert_eq!(shard.keys.stats.expired as usize, with_deadline.len());
+    assert_eq!(shard.keys.databases()[0].with_deadline(), 0);
 }

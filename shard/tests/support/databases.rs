@@ -1,4 +1,4 @@
-//! Drives a shard as a connection would.
+//! Drives a shard of several databases, subcommands included.
 
 use ruvio_shard::args::OwnedArgs;
 use ruvio_shard::command::Command;
@@ -27,7 +27,6 @@ pub fn call(shard: &mut Shard, database: usize, now_ms: i64, words: &[&[u8]]) ->
 }
 
 /// Executes a command written as one line, in database 0; returns its reply.
-#[allow(dead_code, reason = "not every test file that shares this module uses it")]
 pub fn run(shard: &mut Shard, now_ms: i64, line: &str) -> Vec<u8> {
     let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
     call(shard, 0, now_ms, &words).0
