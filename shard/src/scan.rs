@@ -55,17 +55,24 @@ pub struct ScanFilter<'a> {
     pub kind: KindFilter,
 }
 
-/// The cursor in a word: a number without sign, or `ERR invalid cursor`.
+/// The cursor in a word, or `ERR invalid cursor`. As in Redis, which leaves it to C's `strtoull`, an empty word is 0 and
+/// a sign is taken.
 pub fn parse_cursor(word: &[u8]) -> Result<u64, CommandError> {
-    if word.is_empty() {
+    let (negative, digits) = match word {
+        [] => return Ok(0),
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    if digits.is_empty() {
         return Err(CommandError::INVALID_CURSOR);
     }
-    word.iter()
-        .try_fold(0u64, |value, byte| {
-            let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-            value.checked_mul(10)?.checked_add(digit)
-        })
-        .ok_or(CommandError::INVALID_CURSOR)
+    let value = digits.iter().try_fold(0u64, |value, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        value.checked_mul(10)?.checked_add(digit)
+    });
+    let value = value.ok_or(CommandError::INVALID_CURSOR)?;
+    Ok(if negative { value.wrapping_neg() } else { value })
 }
 
 /// The slot where a cursor goes on: its owner is the shard to ask. `None` for a number past every slot, at which a scan

@@ -307,7 +307,7 @@ fn new_shard(settings: Settings) -> Shard {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn calls_and_time_act_as_in_the_model(steps in prop::collection::vec(a_step(), 1..80)) {
