@@ -1,3 +1,37 @@
 //! The Ruvio server.
+//!
+//! From the outside in: [`options`] reads how to start, [`start`] checks the machine and starts a [`core`] for each
+//! shard; a core reads requests ([`wire`]), finds their commands ([`registry`]), and runs them on its shard (the
+//! `ruvio-shard` crate), on another core, or itself ([`commands`]).
 
-fn main() {}
+use std::process::ExitCode;
+
+mod commands;
+mod configuration;
+mod core;
+mod memory;
+mod options;
+mod process;
+mod registry;
+mod start;
+mod wire;
+
+#[global_allocator]
+static ALLOCATOR: memory::CountingAllocator = memory::CountingAllocator;
+
+fn main() -> ExitCode {
+    let result = start::allowed_cpus().and_then(|cpus| match options::read(cpus.len())? {
+        options::Asked::Print(text) => {
+            print!("{text}");
+            Ok(())
+        }
+        options::Asked::Run(options) => start::run(*options, &cpus),
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("ruvio: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

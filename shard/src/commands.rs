@@ -2,13 +2,26 @@
 
 use crate::command::Command;
 
+pub mod counter;
 pub mod expire;
 pub mod keys;
 pub mod object;
+pub mod options;
 pub mod string;
+pub mod version;
 
 /// Every family.
-pub static FAMILIES: &[&[Command]] = &[expire::COMMANDS, keys::COMMANDS, object::COMMANDS, string::COMMANDS];
+pub static FAMILIES: &[&[Command]] = &[
+    string::read::COMMANDS,
+    string::set::COMMANDS,
+    string::exchange::COMMANDS,
+    string::edit::COMMANDS,
+    counter::COMMANDS,
+    version::COMMANDS,
+    keys::COMMANDS,
+    expire::COMMANDS,
+    object::COMMANDS,
+];
 
 /// Every command of every family.
 pub fn all() -> impl Iterator<Item = &'static Command> {

@@ -567,8 +567,15 @@ impl Entry {
 
     /// Sets or clears the version.
     pub fn set_version(&mut self, version: Option<i64>) {
-        if self.view().version() != version {
-            self.rebuild(|header| header.version = version);
+        let view = self.view();
+        match (view.byte(0) & VERSION_FLAG != 0, version) {
+            (false, None) => {}
+            (true, Some(version)) => {
+                let offset = view.key_len().1 + (view.byte(0) >> 7) as usize * 8;
+                // SAFETY: with the flag set, the version's 8 bytes follow the key's length and the deadline.
+                unsafe { self.0.as_ptr().add(offset).cast::<[u8; 8]>().write_unaligned(version.to_le_bytes()) };
+            }
+            _ => self.rebuild(|header| header.version = version),
         }
     }
 

@@ -41,6 +41,8 @@ impl CommandError {
         DB_INDEX_OUT_OF_RANGE = "ERR DB index is out of range";
         /// Keys of a command in more than one slot.
         CROSS_SLOT = "CROSSSLOT Keys in request don't hash to the same slot";
+        /// A change in place of a versioned value, which would not get a new version.
+        VERSIONED = "ERR the value has a version, change it with SETV";
         /// A write refused because memory is at its limit.
         OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'.";
     }

@@ -56,7 +56,7 @@ fn scan(shard: &mut Shard, count: usize, filter: &ScanFilter<'_>) -> Vec<String>
 
 /// A key: of the one slot that most are in, or of a slot of its own.
 fn name(index: usize) -> String {
-    if index % 4 == 0 { format!("key:{index}") } else { format!("{{tag}}:{index}") }
+    if index.is_multiple_of(4) { format!("key:{index}") } else { format!("{{tag}}:{index}") }
 }
 
 proptest! {

@@ -1,0 +1,65 @@
+//! The commands that the client's core runs itself: connection, server and cluster commands.
+
+use ruvio_shard::args::Args;
+use ruvio_shard::command::Spec;
+use ruvio_shard::error::CommandError;
+use ruvio_shard::reply::{Protocol, Reply};
+
+use crate::core::Core;
+use crate::core::client::{Client, ClientKey};
+
+mod connection;
+mod keyspace;
+
+/// A command that the client's core runs.
+pub struct ServerCommand {
+    /// What is known of it.
+    pub spec: Spec,
+    /// Runs it; `None` for a container of subcommands.
+    pub run: Option<Run>,
+}
+
+/// Runs a command: writes its reply, or has it come later ([`Flow::Wait`]).
+pub type Run = fn(&mut Request<'_>) -> Result<Flow, CommandError>;
+
+/// How the connection goes on after a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// The reply is written.
+    Done,
+    /// The reply comes later: `Core::gather` or `Core::ask` was called, and nothing was written.
+    Wait,
+    /// The connection ends after the reply.
+    Close,
+}
+
+/// A command in progress.
+pub struct Request<'a> {
+    /// The client's core.
+    pub core: &'a mut Core,
+    /// The client.
+    pub client: ClientKey,
+    /// The command's words.
+    pub args: Args<'a>,
+    /// Where the reply goes.
+    pub out: &'a mut Vec<u8>,
+    /// The protocol of the reply.
+    pub protocol: Protocol,
+}
+
+impl Request<'_> {
+    /// A writer for the reply.
+    pub fn reply(&mut self) -> Reply<'_> {
+        Reply::new(self.out, self.protocol)
+    }
+
+    /// The client's state. There is one for as long as its command runs.
+    pub fn client(&mut self) -> &mut Client {
+        self.core.clients.get_mut(self.client).expect("a client lives while its command runs")
+    }
+}
+
+/// Every command of every family.
+pub fn all() -> impl Iterator<Item = &'static ServerCommand> {
+    [connection::COMMANDS, keyspace::COMMANDS].into_iter().flatten()
+}

@@ -1,0 +1,73 @@
+//! What an operator may change while the server runs (`CONFIG SET`).
+
+use ruvio_shard::settings::Settings;
+
+use crate::options::Options;
+
+/// Bounds on what may wait to be sent to a client, as `client-output-buffer-limit` gives them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutputLimit {
+    /// Past this many bytes the client is disconnected at once; 0 for no limit.
+    pub hard_bytes: u64,
+    /// Past this many bytes it is disconnected after `soft_seconds`; 0 for no limit.
+    pub soft_bytes: u64,
+    /// See `soft_bytes`.
+    pub soft_seconds: u64,
+}
+
+/// The configuration. Each field is named after Redis's parameter.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    /// What shards must know.
+    pub settings: Settings,
+    /// Clients that may be connected at once.
+    pub max_clients: usize,
+    /// Seconds after which an idle client is disconnected; 0 for never.
+    pub timeout_s: u64,
+    /// Seconds between TCP keep-alive probes; 0 for none.
+    pub tcp_keepalive_s: u64,
+    /// Most bytes of requests a client may have unexecuted.
+    pub client_query_buffer_limit: usize,
+    /// For normal, replica and pubsub clients.
+    pub client_output_buffer_limits: [OutputLimit; 3],
+    /// Commands that take at least this long are logged, in µs; negative for none, 0 for all.
+    pub slow_log_slower_than_us: i64,
+    /// Entries of the slow log.
+    pub slow_log_max_len: usize,
+    /// Latency events from this many ms on are recorded; 0 for none.
+    pub latency_monitor_threshold_ms: u64,
+    /// Whether latencies of commands are recorded.
+    pub latency_tracking: bool,
+    /// The percentiles that `INFO latencystats` shows.
+    pub latency_tracking_percentiles: Vec<f64>,
+    /// The password of the default user; empty for none.
+    pub require_pass: Vec<u8>,
+}
+
+impl Configuration {
+    /// The configuration a server starts with.
+    pub fn new(options: &Options) -> Configuration {
+        Configuration {
+            settings: Settings {
+                maxmemory: options.maxmemory,
+                maxmemory_policy: options.maxmemory_policy,
+                ..Settings::default()
+            },
+            max_clients: 10_000,
+            timeout_s: 0,
+            tcp_keepalive_s: 300,
+            client_query_buffer_limit: 1 << 30,
+            client_output_buffer_limits: [
+                OutputLimit::default(),
+                OutputLimit { hard_bytes: 256 << 20, soft_bytes: 64 << 20, soft_seconds: 60 },
+                OutputLimit { hard_bytes: 32 << 20, soft_bytes: 8 << 20, soft_seconds: 60 },
+            ],
+            slow_log_slower_than_us: 10_000,
+            slow_log_max_len: 128,
+            latency_monitor_threshold_ms: 0,
+            latency_tracking: true,
+            latency_tracking_percentiles: vec![50.0, 99.0, 99.9],
+            require_pass: Vec::new(),
+        }
+    }
+}

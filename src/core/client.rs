@@ -1,0 +1,310 @@
+//! A client connection, as its core holds it.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use ruvio_shard::reply::Protocol;
+
+use crate::wire::Progress;
+
+/// Names a client on its core; the generation tells a client from earlier ones in the same place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ClientKey {
+    /// Place in the core's list.
+    pub index: u32,
+    /// Which client of that place.
+    pub generation: u32,
+}
+
+impl ClientKey {
+    /// As the user data of an epoll event.
+    #[inline]
+    pub fn to_token(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+
+    /// From the user data of an epoll event.
+    #[inline]
+    pub fn from_token(token: u64) -> ClientKey {
+        ClientKey { index: token as u32, generation: (token >> 32) as u32 }
+    }
+}
+
+/// The port that a client came in by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// The shared port: commands for other cores are forwarded.
+    Shared,
+    /// The shard's own port: commands for other cores are answered `MOVED`.
+    Shard,
+}
+
+/// Part of what is owed to a client behind a reply that has not come yet, in order.
+#[derive(Debug)]
+pub enum Piece {
+    /// This many bytes of [`Client::held`].
+    Held(usize),
+    /// A reply that core `0` owes.
+    Owed(u16),
+    /// A reply that came before an earlier one.
+    Early(Vec<u8>),
+    /// A reply that is put together from several cores.
+    Gathering(u64),
+}
+
+/// A connection and its state.
+pub struct Client {
+    /// The socket.
+    pub socket: OwnedFd,
+    /// Process-wide number, as `CLIENT ID` says it.
+    pub id: u64,
+    /// How it came in.
+    pub door: Door,
+    /// Its address.
+    pub peer: SocketAddr,
+    /// The address it connected to.
+    pub local: SocketAddr,
+    /// What was read and not executed yet.
+    pub input: Vec<u8>,
+    /// How far `input` is parsed.
+    pub progress: Progress,
+    /// Replies to be sent, in order.
+    pub output: Vec<u8>,
+    /// How many bytes of `output` are sent.
+    pub sent: usize,
+    /// Replies that wait behind `pieces`.
+    pub held: Vec<u8>,
+    /// What is owed, in order; empty unless a reply is outstanding.
+    pub pieces: VecDeque<Piece>,
+    /// Whether the client waits for a reply before its next command may start.
+    pub waiting: bool,
+    /// Whether it is not served for now, because too much is owed to it.
+    pub paused: bool,
+    /// Whether the socket had no room for all of the output.
+    pub blocked_on_write: bool,
+    /// Whether the socket is watched for room to write.
+    pub watches_write: bool,
+    /// Whether the socket is watched for input.
+    pub watches_read: bool,
+    /// Whether it is in the core's list of clients to flush.
+    pub to_flush: bool,
+    /// Whether the connection ends once everything owed is sent.
+    pub closing: bool,
+    /// The selected database.
+    pub database: usize,
+    /// The protocol of its replies.
+    pub protocol: Protocol,
+    /// Whether it has authenticated, or needs not.
+    pub authenticated: bool,
+    /// Set by `CLIENT NO-TOUCH`.
+    pub no_touch: bool,
+    /// Set by `CLIENT NO-EVICT`.
+    pub no_evict: bool,
+    /// Whether it receives what `MONITOR` shows.
+    pub monitor: bool,
+    /// Set by `READONLY`.
+    pub read_only: bool,
+    /// `CLIENT SETNAME`.
+    pub name: Vec<u8>,
+    /// `CLIENT SETINFO LIB-NAME`.
+    pub library_name: Vec<u8>,
+    /// `CLIENT SETINFO LIB-VER`.
+    pub library_version: Vec<u8>,
+    /// When it connected, in ms since the epoch.
+    pub since_ms: i64,
+    /// When it last sent something, in ms since the epoch.
+    pub active_ms: i64,
+    /// The name of its last command.
+    pub last_command: &'static str,
+    /// Commands it has sent.
+    pub commands: u64,
+    /// Bytes received from it.
+    pub bytes_in: u64,
+    /// Bytes sent to it.
+    pub bytes_out: u64,
+    /// When its output first passed the soft limit.
+    pub over_soft_limit_since_ms: Option<i64>,
+}
+
+impl Client {
+    /// A client that has just connected.
+    pub fn new(socket: OwnedFd, id: u64, door: Door, peer: SocketAddr, local: SocketAddr, now_ms: i64) -> Client {
+        Client {
+            socket,
+            id,
+            door,
+            peer,
+            local,
+            input: Vec::new(),
+            progress: Progress::default(),
+            output: Vec::new(),
+            sent: 0,
+            held: Vec::new(),
+            pieces: VecDeque::new(),
+            waiting: false,
+            paused: false,
+            blocked_on_write: false,
+            watches_write: false,
+            watches_read: true,
+            to_flush: false,
+            closing: false,
+            database: 0,
+            protocol: Protocol::Resp2,
+            authenticated: true,
+            no_touch: false,
+            no_evict: false,
+            monitor: false,
+            read_only: false,
+            name: Vec::new(),
+            library_name: Vec::new(),
+            library_version: Vec::new(),
+            since_ms: now_ms,
+            active_ms: now_ms,
+            last_command: "NULL",
+            commands: 0,
+            bytes_in: 0,
+            bytes_out: 0,
+            over_soft_limit_since_ms: None,
+        }
+    }
+
+    /// Bytes of replies that are not sent yet.
+    #[inline]
+    pub fn unsent(&self) -> usize {
+        self.output.len() - self.sent + self.held.len()
+    }
+
+    /// Puts a reply (already encoded) behind all that is owed.
+    pub fn push_reply(&mut self, encoded: &[u8]) {
+        if self.pieces.is_empty() {
+            self.output.extend_from_slice(encoded);
+        } else {
+            self.held.extend_from_slice(encoded);
+            self.hold(encoded.len());
+        }
+    }
+
+    /// Notes that `len` more bytes of `held` belong behind all that is owed.
+    #[inline]
+    pub fn hold(&mut self, len: usize) {
+        match self.pieces.back_mut() {
+            Some(Piece::Held(before)) => *before += len,
+            _ => self.pieces.push_back(Piece::Held(len)),
+        }
+    }
+
+    /// Takes in the reply that core `from` owed for the earliest command it was given.
+    pub fn settle_owed(&mut self, from: u16, encoded: &[u8]) {
+        if matches!(self.pieces.front(), Some(Piece::Owed(core)) if *core == from) {
+            self.pieces.pop_front();
+            self.output.extend_from_slice(encoded);
+            self.release();
+        } else if let Some(piece) =
+            self.pieces.iter_mut().find(|piece| matches!(piece, Piece::Owed(core) if *core == from))
+        {
+            *piece = Piece::Early(encoded.to_vec());
+        }
+    }
+
+    /// Takes in the reply of gathering `number`.
+    pub fn settle_gathering(&mut self, number: u64, encoded: Vec<u8>) {
+        if let Some(piece) =
+            self.pieces.iter_mut().find(|piece| matches!(piece, Piece::Gathering(other) if *other == number))
+        {
+            *piece = Piece::Early(encoded);
+            self.release();
+        }
+    }
+
+    /// Moves what waits behind nothing any more to the output.
+    fn release(&mut self) {
+        let mut taken = 0;
+        while let Some(piece) = self.pieces.front_mut() {
+            match piece {
+                Piece::Held(len) => {
+                    let end = taken + *len;
+                    self.output.extend_from_slice(&self.held[taken..end]);
+                    taken = end;
+                }
+                Piece::Early(encoded) => self.output.extend_from_slice(encoded),
+                Piece::Owed(_) | Piece::Gathering(_) => break,
+            }
+            self.pieces.pop_front();
+        }
+        if taken > 0 {
+            self.held.drain(..taken);
+        }
+    }
+}
+
+/// The clients of a core.
+#[derive(Default)]
+pub struct Clients {
+    places: Vec<Place>,
+    free: Vec<u32>,
+}
+
+#[derive(Default)]
+struct Place {
+    client: Option<Box<Client>>,
+    generation: u32,
+}
+
+impl Clients {
+    /// Adds a client.
+    pub fn add(&mut self, client: Client) -> ClientKey {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Place::default());
+            (self.places.len() - 1) as u32
+        });
+        let place = &mut self.places[index as usize];
+        place.client = Some(Box::new(client));
+        ClientKey { index, generation: place.generation }
+    }
+
+    /// The client `key`, if it is still there.
+    #[inline]
+    pub fn get(&self, key: ClientKey) -> Option<&Client> {
+        let place = self.places.get(key.index as usize)?;
+        if place.generation == key.generation { place.client.as_deref() } else { None }
+    }
+
+    /// The client `key`, if it is still there.
+    #[inline]
+    pub fn get_mut(&mut self, key: ClientKey) -> Option<&mut Client> {
+        let place = self.places.get_mut(key.index as usize)?;
+        if place.generation == key.generation { place.client.as_deref_mut() } else { None }
+    }
+
+    /// Takes a client out.
+    pub fn remove(&mut self, key: ClientKey) -> Option<Box<Client>> {
+        let place = self.places.get_mut(key.index as usize)?;
+        if place.generation != key.generation {
+            return None;
+        }
+        let client = place.client.take()?;
+        // The listeners' and the waker's tokens use the last generation.
+        place.generation = if place.generation >= u32::MAX - 1 { 0 } else { place.generation + 1 };
+        self.free.push(key.index);
+        Some(client)
+    }
+
+    /// Number of clients.
+    pub fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    /// Whether there is no client.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Every client with its key.
+    pub fn iter(&self) -> impl Iterator<Item = (ClientKey, &Client)> {
+        self.places.iter().enumerate().filter_map(|(index, place)| {
+            let key = ClientKey { index: index as u32, generation: place.generation };
+            place.client.as_deref().map(|client| (key, client))
+        })
+    }
+}

@@ -1,0 +1,166 @@
+//! What a core sends the others and takes in from them.
+
+use std::collections::VecDeque;
+
+use ruvio_shard::shard::Call;
+
+use super::Core;
+use super::forward::Batch;
+use super::mailbox::Message;
+
+/// Messages taken in a turn, so that clients of this core are served too.
+const TAKEN_AT_ONCE: usize = 256;
+
+/// Batches kept for reuse.
+const SPARE_BATCHES: usize = 64;
+
+/// What waits to be sent to one core.
+#[derive(Default)]
+pub struct Outbox {
+    /// Commands of this turn.
+    batch: Option<Box<Batch>>,
+    /// Messages that found the inbox full.
+    overflow: VecDeque<Message>,
+    /// Whether messages were pushed since the core was last woken.
+    to_wake: bool,
+}
+
+impl Core {
+    /// The batch for core `target`.
+    pub(super) fn batch_for(&mut self, target: usize) -> &mut Batch {
+        let outbox = &mut self.outboxes[target];
+        if outbox.batch.as_ref().is_some_and(|batch| batch.is_full()) {
+            self.send_batch(target);
+        }
+        let from = self.number as u16;
+        let spare = &mut self.spare_batches;
+        self.outboxes[target].batch.get_or_insert_with(|| {
+            let mut batch = spare.pop().unwrap_or_default();
+            batch.from = from;
+            batch.executed_by = target as u16;
+            batch
+        })
+    }
+
+    fn send_batch(&mut self, target: usize) {
+        if let Some(batch) = self.outboxes[target].batch.take() {
+            self.push(target, Message::Forward(batch));
+        }
+    }
+
+    /// Sends a message to core `target`, behind all that was sent to it before.
+    pub fn send(&mut self, target: usize, message: Message) {
+        self.send_batch(target);
+        self.push(target, message);
+    }
+
+    fn push(&mut self, target: usize, message: Message) {
+        let outbox = &mut self.outboxes[target];
+        outbox.to_wake = true;
+        if !outbox.overflow.is_empty() {
+            outbox.overflow.push_back(message);
+        } else if let Err(message) = self.process.cores[target].push(message) {
+            outbox.overflow.push_back(message);
+        }
+    }
+
+    /// Sends what the turn has collected, and wakes those who got something.
+    pub(super) fn send_outboxes(&mut self) {
+        for target in 0..self.outboxes.len() {
+            self.send_batch(target);
+            let outbox = &mut self.outboxes[target];
+            let mailbox = &self.process.cores[target];
+            while let Some(message) = outbox.overflow.pop_front() {
+                outbox.to_wake = true;
+                if let Err(message) = mailbox.push(message) {
+                    outbox.overflow.push_front(message);
+                    break;
+                }
+            }
+            if std::mem::take(&mut outbox.to_wake) {
+                mailbox.wake();
+            }
+        }
+    }
+
+    /// Whether some inbox had no room.
+    pub(super) fn has_overflow(&self) -> bool {
+        self.outboxes.iter().any(|outbox| !outbox.overflow.is_empty())
+    }
+
+    /// Takes in what other cores sent.
+    pub(super) fn take_messages(&mut self) {
+        for _ in 0..TAKEN_AT_ONCE {
+            let Some(message) = self.process.cores[self.number].pop() else { return };
+            match message {
+                Message::Forward(batch) => self.execute_batch(batch),
+                Message::Replies(batch) => self.take_replies(batch),
+                Message::Task(task) => task(self),
+            }
+        }
+    }
+
+    /// Executes another core's commands and sends the batch back.
+    fn execute_batch(&mut self, mut batch: Box<Batch>) {
+        if let [only] = &batch.commands[..] {
+            self.lone.note(u64::from(batch.from) << 48 ^ only.client.to_token());
+        } else {
+            self.lone.note(u64::MAX);
+            self.lone.note(u64::MAX);
+        }
+        let mut replies = std::mem::take(&mut batch.replies);
+        let mut ends = std::mem::take(&mut batch.ends);
+        let mut slow = Vec::new();
+        self.prefetch_batch(&batch);
+        let mut start = self.clock.raw();
+        for (place, (forwarded, args)) in batch.iter().enumerate() {
+            let call = Call {
+                database: forwarded.database as usize,
+                slot: Some(forwarded.slot),
+                now_ms: self.now_ms,
+                protocol: forwarded.protocol,
+            };
+            self.shard.keys.no_touch = forwarded.no_touch;
+            let (entry, end) = self.execute_on_shard(forwarded.command, args, call, start, &mut replies);
+            start = end;
+            if let Some(entry) = entry {
+                slow.push((place, entry));
+            }
+            ends.push(replies.len());
+        }
+        self.shard.keys.no_touch = false;
+        batch.replies = replies;
+        batch.ends = ends;
+        batch.slow = slow;
+        let home = batch.from as usize;
+        self.send(home, Message::Replies(batch));
+    }
+
+    /// Gives the clients the replies that another core sent.
+    fn take_replies(&mut self, mut batch: Box<Batch>) {
+        let replies = std::mem::take(&mut batch.replies);
+        let mut start = 0;
+        let from = batch.executed_by;
+        for (forwarded, &end) in batch.commands.iter().zip(&batch.ends) {
+            let key = forwarded.client;
+            if let Some(client) = self.clients.get_mut(key) {
+                client.settle_owed(from, &replies[start..end]);
+                if client.paused && client.pieces.len() < super::serve::RESUMED_PIECES {
+                    self.want_resume(key);
+                }
+                self.want_flush(key);
+            }
+            start = end;
+        }
+        for (place, entry) in std::mem::take(&mut batch.slow) {
+            if let Some(forwarded) = batch.commands.get(place) {
+                self.log_slow(entry, forwarded.client);
+            }
+        }
+        batch.replies = replies;
+        batch.reset();
+        if self.spare_batches.len() < SPARE_BATCHES {
+            self.spare_batches.push(batch);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Sending replies, and ending connections.
+
+use std::sync::atomic::Ordering;
+
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+
+use super::Core;
+use super::client::ClientKey;
+
+/// Buffers kept for the next clients, and how large a kept buffer may be.
+const SPARE_BUFFERS: usize = 256;
+const SPARE_BYTES: usize = 64 << 10;
+
+impl Core {
+    /// Has the client's output sent at the end of the turn.
+    #[inline]
+    pub fn want_flush(&mut self, key: ClientKey) {
+        if let Some(client) = self.clients.get_mut(key)
+            && !client.to_flush
+        {
+            client.to_flush = true;
+            self.to_flush.push(key);
+        }
+    }
+
+    /// Sends what the turn has written.
+    pub(super) fn flush_clients(&mut self) {
+        let mut keys = std::mem::take(&mut self.to_flush);
+        for key in keys.drain(..) {
+            self.flush_client(key);
+        }
+        if self.to_flush.is_empty() {
+            self.to_flush = keys;
+        }
+    }
+
+    /// Sends as much of a client's output as its socket takes.
+    pub(super) fn flush_client(&mut self, key: ClientKey) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        client.to_flush = false;
+        while client.sent < client.output.len() {
+            match rustix::net::send(&client.socket, &client.output[client.sent..], SendFlags::NOSIGNAL) {
+                Ok(len) => {
+                    client.sent += len;
+                    client.bytes_out += len as u64;
+                    self.counters.bytes_out += len as u64;
+                    self.counters.writes += 1;
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    client.blocked_on_write = true;
+                    if client.paused && client.unsent() < super::serve::RESUMED_UNSENT {
+                        self.want_resume(key);
+                    }
+                    self.update_interest(key);
+                    return;
+                }
+                Err(_) => {
+                    self.close(key);
+                    return;
+                }
+            }
+        }
+        client.sent = 0;
+        client.output.clear();
+        if client.output.capacity() <= SPARE_BYTES && self.spare_buffers.len() < SPARE_BUFFERS {
+            let buffer = std::mem::take(&mut client.output);
+            if buffer.capacity() > 0 {
+                self.spare_buffers.push(buffer);
+            }
+        } else {
+            client.output = Vec::new();
+        }
+        if client.closing && client.pieces.is_empty() {
+            self.close(key);
+            return;
+        }
+        let was_blocked = std::mem::take(&mut client.blocked_on_write);
+        if client.paused && client.pieces.len() < super::serve::RESUMED_PIECES {
+            self.want_resume(key);
+        }
+        if was_blocked {
+            self.update_interest(key);
+        }
+    }
+
+    /// Ends a connection at once.
+    pub fn close(&mut self, key: ClientKey) {
+        if let Some(client) = self.clients.remove(key) {
+            // Closing the socket takes it out of the epoll set.
+            self.process.connected.fetch_sub(1, Ordering::Relaxed);
+            if client.monitor {
+                self.process.monitors.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+}

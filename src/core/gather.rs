@@ -1,0 +1,136 @@
+//! Commands that speak for the whole process: every core does its part, the client's core puts the reply together.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use ruvio_shard::reply::{Protocol, Reply};
+
+use super::Core;
+use super::client::{ClientKey, Piece};
+use super::mailbox::{Message, Task};
+
+/// A part, whatever its type.
+type Part = Box<dyn Any + Send>;
+
+/// Puts the parts together, in the order of the cores.
+type Merge = Box<dyn FnOnce(&mut Core, Vec<Part>, &mut Vec<u8>)>;
+
+/// A reply in the making.
+pub struct Gathering {
+    client: ClientKey,
+    parts: Vec<Option<Part>>,
+    missing: usize,
+    merge: Merge,
+}
+
+impl Core {
+    /// Has every core do `work` and then replies to `client` what `merge` makes of the results, which come in the order
+    /// of the cores. The client's commands before this one are executed before it on every core, and its later ones
+    /// wait for the reply.
+    pub fn gather<P: Send + 'static>(
+        &mut self,
+        client: ClientKey,
+        work: impl Fn(&mut Core) -> P + Send + Sync + 'static,
+        merge: impl FnOnce(&mut Core, Vec<P>, &mut Reply<'_>) + 'static,
+    ) {
+        let Some(state) = self.clients.get_mut(client) else { return };
+        let protocol = state.protocol;
+        let number = self.next_gathering;
+        self.next_gathering += 1;
+        state.pieces.push_back(Piece::Gathering(number));
+        state.waiting = true;
+        let cores = self.process.cores.len();
+        let merge = move |core: &mut Core, parts: Vec<Part>, out: &mut Vec<u8>| {
+            let parts: Vec<P> = parts.into_iter().filter_map(|part| part.downcast().ok()).map(|part| *part).collect();
+            merge(core, parts, &mut Reply::new(out, protocol));
+        };
+        self.gatherings.insert(
+            number,
+            Gathering { client, parts: (0..cores).map(|_| None).collect(), missing: cores, merge: Box::new(merge) },
+        );
+        let work = Arc::new(work);
+        let home = self.number;
+        for other in (0..cores).filter(|&other| other != home) {
+            let work = Arc::clone(&work);
+            let task: Task = Box::new(move |core: &mut Core| {
+                let part: Part = Box::new(work(core));
+                let from = core.number;
+                core.send(home, Message::Task(Box::new(move |core: &mut Core| core.add_part(number, from, part))));
+            });
+            self.send(other, Message::Task(task));
+        }
+        let part = Box::new(work(self));
+        self.add_part(number, home, part);
+    }
+
+    fn add_part(&mut self, number: u64, from: usize, part: Part) {
+        let Some(gathering) = self.gatherings.get_mut(&number) else { return };
+        if gathering.parts[from].replace(part).is_none() {
+            gathering.missing -= 1;
+        }
+        if gathering.missing > 0 {
+            return;
+        }
+        let Some(gathering) = self.gatherings.remove(&number) else { return };
+        let mut encoded = Vec::new();
+        (gathering.merge)(self, gathering.parts.into_iter().flatten().collect(), &mut encoded);
+        if let Some(client) = self.clients.get_mut(gathering.client) {
+            client.settle_gathering(number, encoded);
+            client.waiting = false;
+            self.want_flush(gathering.client);
+            self.want_resume(gathering.client);
+        }
+    }
+
+    /// Has every core do `work`, without a reply and without waiting.
+    pub fn broadcast(&mut self, work: impl Fn(&mut Core) + Send + Sync + 'static) {
+        let work = Arc::new(work);
+        let home = self.number;
+        for other in (0..self.process.cores.len()).filter(|&other| other != home) {
+            let work = Arc::clone(&work);
+            self.send(other, Message::Task(Box::new(move |core: &mut Core| work(core))));
+        }
+        work(self);
+    }
+
+    /// Has core `target` do `work` and then replies to `client` what it wrote. Like [`Core::gather`], for one core.
+    pub fn ask(
+        &mut self,
+        client: ClientKey,
+        target: usize,
+        work: impl FnOnce(&mut Core, &mut Reply<'_>) + Send + 'static,
+    ) {
+        let Some(state) = self.clients.get_mut(client) else { return };
+        let protocol: Protocol = state.protocol;
+        let number = self.next_gathering;
+        self.next_gathering += 1;
+        state.pieces.push_back(Piece::Gathering(number));
+        state.waiting = true;
+        let merge: Merge = Box::new(|_, parts, out| {
+            for part in parts {
+                if let Ok(encoded) = part.downcast::<Vec<u8>>() {
+                    out.extend_from_slice(&encoded);
+                }
+            }
+        });
+        self.gatherings.insert(number, Gathering { client, parts: vec![None], missing: 1, merge });
+        let run = move |core: &mut Core| -> Part {
+            let mut encoded = Vec::new();
+            work(core, &mut Reply::new(&mut encoded, protocol));
+            Box::new(encoded)
+        };
+        if target == self.number {
+            let part = run(self);
+            self.add_part(number, 0, part);
+            return;
+        }
+        let home = self.number;
+        self.send(
+            target,
+            Message::Task(Box::new(move |core: &mut Core| {
+                let part = run(core);
+                core.send(home, Message::Task(Box::new(move |core: &mut Core| core.add_part(number, 0, part))));
+            })),
+        );
+    }
+}

@@ -1,0 +1,265 @@
+//! A core: its shard, its clients and its turn.
+//!
+//! A core takes turns. In a turn it takes in what is ready (messages of other cores, connections, input), executes it,
+//! and then sends once: a batch to each core, a buffer to each client. Only when nothing is ready does it sleep, in
+//! `epoll_wait` itself: asking the executor to wait costs a third of a small request. Other cores wake it through an
+//! eventfd in the same set.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use quanta::Clock;
+use rustix::event::epoll;
+use rustix::time::Timespec;
+use ruvio_shard::args::ArgRange;
+use ruvio_shard::eviction::MemoryMeter;
+use ruvio_shard::shard::Shard;
+
+use self::client::{ClientKey, Clients};
+use self::counters::{CommandStats, Counters};
+use self::exchange::Outbox;
+use self::forward::Batch;
+use self::gather::Gathering;
+use self::serve::Planned;
+use crate::configuration::Configuration;
+use crate::memory;
+use crate::process::{Process, now_ms};
+use crate::registry::registry;
+
+mod accept;
+pub mod client;
+pub mod counters;
+mod exchange;
+pub mod flush;
+pub mod forward;
+pub mod gather;
+pub mod mailbox;
+mod monitor;
+mod serve;
+pub mod slow_log;
+mod tick;
+
+/// Events taken from the kernel at once.
+const EVENTS: usize = 256;
+
+/// Bytes read from a client at once.
+const SCRATCH_BYTES: usize = 64 << 10;
+
+/// Turns that must have served one and the same client before the core spins for its next request.
+const LONE_TURNS: u32 = 64;
+
+/// How long it spins then, in ns: about what a lone client takes to send its next request.
+const SPIN_NS: u64 = 40_000;
+
+const SHARED_LISTENER: u64 = u64::MAX;
+const SHARD_LISTENER: u64 = u64::MAX - 1;
+const WAKER: u64 = u64::MAX - 2;
+
+/// The sockets a core listens on.
+pub struct Listeners {
+    /// On the shared port.
+    pub shared: OwnedFd,
+    /// On the shard's own port.
+    pub shard: OwnedFd,
+}
+
+/// A core and all it owns.
+pub struct Core {
+    /// Which core, and which shard, this is.
+    pub number: usize,
+    /// What all cores share.
+    pub process: Arc<Process>,
+    /// The keys.
+    pub shard: Shard,
+    /// The connections.
+    pub clients: Clients,
+    /// What an operator set.
+    pub configuration: Arc<Configuration>,
+    /// Counters of this core.
+    pub counters: Counters,
+    /// Counters of each command, by its index.
+    pub command_stats: Vec<CommandStats>,
+    /// The time of the turn, in ms since the epoch.
+    pub now_ms: i64,
+    /// A fast clock for durations.
+    pub clock: Clock,
+    epoll: OwnedFd,
+    listeners: Listeners,
+    outboxes: Vec<Outbox>,
+    spare_batches: Vec<Box<Batch>>,
+    spare_buffers: Vec<Vec<u8>>,
+    to_flush: Vec<ClientKey>,
+    to_resume: Vec<ClientKey>,
+    gatherings: HashMap<u64, Gathering>,
+    next_gathering: u64,
+    scratch: Vec<u8>,
+    planned: Vec<Planned>,
+    planned_ranges: Vec<ArgRange>,
+    next_tick_ms: i64,
+    /// Whether the last sweep found so much that the next turn goes on.
+    expiring: bool,
+    lone: Lone,
+}
+
+/// Tells whether one client alone keeps the core busy.
+#[derive(Default)]
+struct Lone {
+    /// Who was served in the last turn, if it was one alone.
+    last: Option<u64>,
+    /// For how many turns on end.
+    turns: u32,
+    /// Sources seen in this turn.
+    seen: u32,
+    /// The latest of them.
+    source: u64,
+}
+
+impl Lone {
+    #[inline]
+    fn note(&mut self, source: u64) {
+        self.seen += 1;
+        self.source = source;
+    }
+
+    #[inline]
+    fn end_turn(&mut self) {
+        if self.seen == 1 && self.last == Some(self.source) {
+            self.turns = self.turns.saturating_add(1);
+        } else if self.seen > 0 {
+            self.turns = 0;
+            self.last = (self.seen == 1).then_some(self.source);
+        }
+        self.seen = 0;
+    }
+}
+
+impl Core {
+    /// A core that has the calling thread to itself.
+    pub fn new(number: usize, process: Arc<Process>, listeners: Listeners) -> std::io::Result<Core> {
+        memory::become_core(number);
+        let configuration = process.configuration();
+        let shards = process.options.shards;
+        let meter = MemoryMeter { total: memory::used, own: memory::used_by_this_core, shards: shards as u64 };
+        let shard = Shard::new(process.options.databases, configuration.settings.clone(), meter, rand::random::<u64>());
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let readable = epoll::EventFlags::IN;
+        epoll::add(&epoll, &listeners.shared, epoll::EventData::new_u64(SHARED_LISTENER), readable)?;
+        epoll::add(&epoll, &listeners.shard, epoll::EventData::new_u64(SHARD_LISTENER), readable)?;
+        epoll::add(&epoll, process.cores[number].eventfd(), epoll::EventData::new_u64(WAKER), readable)?;
+        Ok(Core {
+            number,
+            shard,
+            clients: Clients::default(),
+            configuration,
+            counters: Counters::default(),
+            command_stats: registry().all().iter().map(|_| CommandStats::default()).collect(),
+            now_ms: now_ms(),
+            clock: Clock::new(),
+            epoll,
+            listeners,
+            outboxes: (0..shards).map(|_| Outbox::default()).collect(),
+            spare_batches: Vec::new(),
+            spare_buffers: Vec::new(),
+            to_flush: Vec::new(),
+            to_resume: Vec::new(),
+            gatherings: HashMap::new(),
+            next_gathering: 0,
+            scratch: vec![0; SCRATCH_BYTES],
+            planned: Vec::new(),
+            planned_ranges: Vec::new(),
+            next_tick_ms: 0,
+            expiring: false,
+            lone: Lone::default(),
+            process,
+        })
+    }
+
+    /// Takes turns until the process stops.
+    pub async fn run(mut self) {
+        let mut events = Vec::with_capacity(EVENTS);
+        while !self.process.stopping.load(Ordering::Relaxed) {
+            self.wait(&mut events);
+            self.turn(&events);
+        }
+        self.send_outboxes();
+        self.flush_clients();
+    }
+
+    /// Waits for something to do.
+    fn wait(&mut self, events: &mut Vec<epoll::Event>) {
+        if self.has_background_work() || self.has_overflow() || !self.to_resume.is_empty() {
+            self.poll(events, 0);
+            return;
+        }
+        let process = Arc::clone(&self.process);
+        let mailbox = &process.cores[self.number];
+        if self.lone.turns >= LONE_TURNS {
+            let start = self.clock.raw();
+            loop {
+                self.poll(events, 0);
+                if !events.is_empty() || !mailbox.is_empty() {
+                    return;
+                }
+                if self.clock.delta_as_nanos(start, self.clock.raw()) > SPIN_NS {
+                    self.lone.turns = LONE_TURNS / 2;
+                    break;
+                }
+            }
+        }
+        if mailbox.sleep() {
+            let timeout_ms = (self.next_tick_ms - now_ms()).clamp(0, 1000);
+            self.poll(events, timeout_ms);
+            mailbox.woke();
+        } else {
+            self.poll(events, 0);
+        }
+    }
+
+    fn poll(&self, events: &mut Vec<epoll::Event>, timeout_ms: i64) {
+        events.clear();
+        let timeout = Timespec { tv_sec: timeout_ms / 1000, tv_nsec: timeout_ms % 1000 * 1_000_000 };
+        // An interrupted wait is a turn without events.
+        let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout));
+    }
+
+    /// One turn.
+    fn turn(&mut self, events: &[epoll::Event]) {
+        self.now_ms = now_ms();
+        self.take_messages();
+        let stalled = self.has_overflow();
+        for event in events {
+            match event.data.u64() {
+                SHARED_LISTENER => self.accept(client::Door::Shared),
+                SHARD_LISTENER => self.accept(client::Door::Shard),
+                WAKER => self.process.cores[self.number].clear_signal(),
+                token => {
+                    self.lone.note(token);
+                    let key = ClientKey::from_token(token);
+                    let flags = event.flags;
+                    if flags.intersects(epoll::EventFlags::OUT) {
+                        self.flush_client(key);
+                    }
+                    let ended = epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+                    if flags.intersects(epoll::EventFlags::IN | ended) && !stalled {
+                        self.read_client(key, flags.intersects(ended));
+                    }
+                }
+            }
+        }
+        self.resume_clients();
+        self.send_outboxes();
+        self.flush_clients();
+        self.lone.end_turn();
+        self.background();
+        if self.now_ms >= self.next_tick_ms {
+            self.tick();
+        }
+    }
+
+    /// The epoll set, for watching sockets.
+    fn epoll(&self) -> impl AsFd + '_ {
+        &self.epoll
+    }
+}

@@ -1,0 +1,111 @@
+//! What a core does by itself: expiry, eviction, freeing, and looking after its clients.
+
+use super::Core;
+use super::client::ClientKey;
+use super::counters::Sample;
+use crate::memory;
+
+/// Milliseconds between ticks.
+const TICK_MS: i64 = 100;
+
+/// What background work may take of a turn, in ns.
+const BACKGROUND_NS: u64 = 500_000;
+
+/// Keys that expiry looks at, and elements that freeing frees, before the clock is asked again.
+const STEP: usize = 256;
+
+impl Core {
+    /// Whether there is work that does not wait for an event.
+    pub(super) fn has_background_work(&self) -> bool {
+        self.expiring || self.shard.keys.has_remains()
+    }
+
+    /// Does background work for a bounded time.
+    pub(super) fn background(&mut self) {
+        if !self.has_background_work() {
+            return;
+        }
+        let start = self.clock.raw();
+        let in_time = |core: &Core| core.clock.delta_as_nanos(start, core.clock.raw()) < BACKGROUND_NS;
+        while self.shard.keys.has_remains() && in_time(self) {
+            self.shard.keys.reclaim(STEP);
+        }
+        while self.expiring && in_time(self) {
+            self.sweep();
+        }
+    }
+
+    /// Looks for expired keys once; goes on in the next turns while it finds many.
+    fn sweep(&mut self) {
+        let swept = self.shard.sweep_expired(self.now_ms, STEP);
+        // Redis goes on while a tenth of what it looked at had expired.
+        self.expiring = !swept.wrapped && swept.expired * 10 > swept.examined;
+    }
+
+    /// Work of every tenth of a second.
+    pub(super) fn tick(&mut self) {
+        self.next_tick_ms = self.now_ms + TICK_MS;
+        memory::note_slack();
+        self.counters.rates.push(Sample {
+            time_ms: self.now_ms,
+            commands: self.counters.commands,
+            bytes_in: self.counters.bytes_in,
+            bytes_out: self.counters.bytes_out,
+        });
+        if self.configuration.settings.active_expire {
+            let start = self.clock.raw();
+            let effort = self.configuration.settings.active_expire_effort;
+            // Up to a hundredth of the time with the lowest effort, when little has expired.
+            let allowed_ns = 1_000_000 * effort;
+            loop {
+                let swept = self.shard.sweep_expired(self.now_ms, STEP);
+                if swept.wrapped {
+                    self.expiring = false;
+                    break;
+                }
+                if self.clock.delta_as_nanos(start, self.clock.raw()) >= allowed_ns {
+                    self.expiring = swept.expired * 10 > swept.examined;
+                    self.counters.expire_time_cap_reached += u64::from(self.expiring);
+                    break;
+                }
+            }
+        }
+        self.shard.evict_in_turn(self.now_ms);
+        self.look_after_clients();
+    }
+
+    /// Ends connections that have been idle too long, or that let too much output pile up.
+    fn look_after_clients(&mut self) {
+        let timeout_ms = (self.configuration.timeout_s * 1000) as i64;
+        let limit = self.configuration.client_output_buffer_limits[0];
+        if timeout_ms == 0 && limit.hard_bytes == 0 && limit.soft_bytes == 0 {
+            return;
+        }
+        let now_ms = self.now_ms;
+        let mut idle: Vec<ClientKey> = Vec::new();
+        let mut over: Vec<ClientKey> = Vec::new();
+        let keys: Vec<ClientKey> = self.clients.iter().map(|(key, _)| key).collect();
+        for key in keys {
+            let Some(client) = self.clients.get_mut(key) else { continue };
+            let unsent = client.unsent() as u64;
+            if limit.soft_bytes > 0 && unsent > limit.soft_bytes {
+                let since = *client.over_soft_limit_since_ms.get_or_insert(now_ms);
+                if now_ms - since > (limit.soft_seconds * 1000) as i64 {
+                    over.push(key);
+                    continue;
+                }
+            } else {
+                client.over_soft_limit_since_ms = None;
+            }
+            if limit.hard_bytes > 0 && unsent > limit.hard_bytes {
+                over.push(key);
+            } else if timeout_ms > 0 && !client.monitor && now_ms - client.active_ms > timeout_ms {
+                idle.push(key);
+            }
+        }
+        self.counters.output_limit_disconnections += over.len() as u64;
+        for key in over.into_iter().chain(idle) {
+            self.close(key);
+        }
+    }
+}

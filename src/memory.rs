@@ -1,0 +1,120 @@
+//! The process's allocator, which counts what it holds.
+//!
+//! A core counts in a place of its own, so counting costs two plain memory accesses; threads that are no core share
+//! one. A block may be freed by another thread than the one that took it: a single count can fall below zero, their sum
+//! is right.
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use mimalloc::MiMalloc;
+
+/// Cores that can count for themselves.
+pub const MAX_CORES: usize = 256;
+
+/// A counter in a cache line of its own.
+#[repr(align(64))]
+struct Counter(AtomicI64);
+
+static HELD: [Counter; MAX_CORES + 1] = [const { Counter(AtomicI64::new(0)) }; MAX_CORES + 1];
+
+/// Bytes that cores' slabs hold but do not use.
+static SLACK: [Counter; MAX_CORES] = [const { Counter(AtomicI64::new(0)) }; MAX_CORES];
+
+thread_local! {
+    static CORE: Cell<usize> = const { Cell::new(MAX_CORES) };
+}
+
+/// Lets this thread count as core `core`.
+pub fn become_core(core: usize) {
+    assert!(core < MAX_CORES, "a process has at most {MAX_CORES} cores");
+    CORE.set(core);
+}
+
+/// Notes how many bytes of the slab of this thread's core are unused.
+pub fn note_slack() {
+    let core = CORE.get();
+    if let Some(slack) = SLACK.get(core) {
+        let usage = ruvio_shard::slab::usage();
+        slack.0.store((usage.held_bytes - usage.used_bytes) as i64, Ordering::Relaxed);
+    }
+}
+
+/// Bytes that the process holds in use.
+pub fn used() -> u64 {
+    note_slack();
+    let held: i64 = HELD.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum();
+    let slack: i64 = SLACK.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum();
+    (held - slack).max(0) as u64
+}
+
+/// Bytes that this thread's core holds in use.
+pub fn used_by_this_core() -> u64 {
+    note_slack();
+    let core = CORE.get();
+    let held = HELD[core].0.load(Ordering::Relaxed);
+    let slack = SLACK.get(core).map_or(0, |counter| counter.0.load(Ordering::Relaxed));
+    (held - slack).max(0) as u64
+}
+
+/// Bytes that core `core` holds in use, as of its last turn.
+pub fn used_by(core: usize) -> u64 {
+    (HELD[core].0.load(Ordering::Relaxed) - SLACK[core].0.load(Ordering::Relaxed)).max(0) as u64
+}
+
+#[inline]
+fn count(bytes: i64) {
+    let core = CORE.get();
+    let counter = &HELD[core].0;
+    if core == MAX_CORES {
+        counter.fetch_add(bytes, Ordering::Relaxed);
+    } else {
+        // Only this thread writes here, so no read-modify-write instruction is needed.
+        counter.store(counter.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
+    }
+}
+
+/// mimalloc, with a count of the bytes it holds for us.
+pub struct CountingAllocator;
+
+#[inline]
+fn rounded(layout: Layout) -> i64 {
+    // mimalloc's own classes: 8 bytes wide up to 64, then a quarter of a power of two.
+    let size = layout.size().max(8);
+    let step = if size <= 64 { 8 } else { 1 << (usize::BITS - 1 - (size - 1).leading_zeros() - 2) };
+    ((size + step - 1) & !(step - 1)) as i64
+}
+
+// SAFETY: every call goes to mimalloc unchanged; counting touches no allocated memory and does not allocate.
+unsafe impl GlobalAlloc for CountingAllocator {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(rounded(layout));
+        // SAFETY: the caller's promise.
+        unsafe { MiMalloc.alloc(layout) }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-rounded(layout));
+        // SAFETY: the caller's promise.
+        unsafe { MiMalloc.dealloc(pointer, layout) }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(rounded(layout));
+        // SAFETY: the caller's promise.
+        unsafe { MiMalloc.alloc_zeroed(layout) }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // SAFETY: the caller promises that the new size, rounded up to the alignment, does not overflow.
+        let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
+        count(rounded(new_layout) - rounded(layout));
+        // SAFETY: the caller's promise.
+        unsafe { MiMalloc.realloc(pointer, layout, new_size) }
+    }
+}

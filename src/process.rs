@@ -1,0 +1,149 @@
+//! What all cores of the process share: how it was started, its counters, and the cores' inboxes.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use crate::configuration::Configuration;
+use crate::core::mailbox::Mailbox;
+use crate::core::slow_log::SlowLog;
+use crate::options::Options;
+
+/// The state that cores share. Nothing here is touched on the path of a command that stays on its core, but flags that
+/// are only read there.
+pub struct Process {
+    /// How it was started.
+    pub options: Options,
+    /// An inbox a core.
+    pub cores: Vec<Mailbox>,
+    /// What an operator may change, as it is now. Cores hold a copy.
+    configuration: RwLock<Arc<Configuration>>,
+    /// 40 hexadecimal digits that name this run.
+    pub run_id: String,
+    /// 40 hexadecimal digits for each shard's node.
+    pub node_ids: Vec<String>,
+    /// The same for each shard's group of nodes.
+    pub shard_ids: Vec<String>,
+    /// When it started.
+    pub started: Instant,
+    /// Set when all cores are to end.
+    pub stopping: AtomicBool,
+    /// Clients connected.
+    pub connected: AtomicUsize,
+    /// Clients that get what `MONITOR` shows.
+    pub monitors: AtomicUsize,
+    /// Slow commands.
+    pub slow_log: Mutex<SlowLog>,
+    next_client: AtomicU64,
+}
+
+impl Process {
+    /// The state of a process that starts now.
+    pub fn new(options: Options, configuration: Configuration) -> std::io::Result<Process> {
+        let mut cores = Vec::new();
+        for _ in 0..options.shards {
+            cores.push(Mailbox::new()?);
+        }
+        let identifiers = |_| random_identifier();
+        let slow_log = SlowLog::new(configuration.slow_log_max_len);
+        Ok(Process {
+            run_id: random_identifier(),
+            node_ids: (0..options.shards).map(identifiers).collect(),
+            shard_ids: (0..options.shards).map(identifiers).collect(),
+            configuration: RwLock::new(Arc::new(configuration)),
+            started: Instant::now(),
+            stopping: AtomicBool::new(false),
+            connected: AtomicUsize::new(0),
+            monitors: AtomicUsize::new(0),
+            slow_log: Mutex::new(slow_log),
+            next_client: AtomicU64::new(1),
+            options,
+            cores,
+        })
+    }
+
+    /// A number no other client has had.
+    pub fn next_client_id(&self) -> u64 {
+        self.next_client.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The configuration as it is now.
+    pub fn configuration(&self) -> Arc<Configuration> {
+        self.configuration.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Changes the configuration: `change` is given a copy, which takes effect when it returns `Ok`. Cores take it over
+    /// when they are told.
+    pub fn change_configuration<E>(
+        &self,
+        change: impl FnOnce(&mut Configuration) -> Result<(), E>,
+    ) -> Result<Arc<Configuration>, E> {
+        let mut current = self.configuration.write().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = Configuration::clone(&current);
+        change(&mut changed)?;
+        *current = Arc::new(changed);
+        Ok(current.clone())
+    }
+
+    /// Tells all cores to end.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        for core in &self.cores {
+            core.wake_always();
+        }
+    }
+
+    /// The address announced for a shard's node: the one configured, or the one that the client came in by.
+    pub fn announced_ip(&self, local: IpAddr) -> String {
+        self.options.announce_ip.clone().unwrap_or_else(|| local.to_string())
+    }
+
+    /// The port of a shard.
+    pub fn shard_port(&self, shard: usize) -> u16 {
+        self.options.shard_port_base + shard as u16
+    }
+
+    /// `ip:port` of a shard's node, for `MOVED`.
+    pub fn announced_address(&self, shard: usize, local: IpAddr) -> String {
+        format!("{}:{}", self.announced_ip(local), self.shard_port(shard))
+    }
+
+    /// The shard that owns a slot.
+    #[inline]
+    pub fn owner(&self, slot: u16) -> usize {
+        owner(slot, self.options.shards)
+    }
+}
+
+/// The shard of `shards` that owns `slot`.
+#[inline]
+pub fn owner(slot: u16, shards: usize) -> usize {
+    // The inverse of `shard_slots`: the greatest shard whose first slot is not behind `slot`.
+    ((slot as usize + 1) * shards - 1) / ruvio_shard::slot::SLOTS
+}
+
+/// 40 random hexadecimal digits.
+pub fn random_identifier() -> String {
+    (0..5).map(|_| format!("{:08x}", rand::random::<u32>())).collect()
+}
+
+/// Milliseconds since the epoch.
+#[inline]
+pub fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis() as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use ruvio_shard::slot::{SLOTS, shard_slots};
+
+    #[test]
+    fn a_slots_owner_is_the_shard_whose_range_holds_it() {
+        for shards in [1, 2, 3, 5, 7, 16, 61, 256] {
+            for slot in 0..SLOTS as u16 {
+                assert!(shard_slots(super::owner(slot, shards), shards).contains(&slot), "{slot} of {shards}");
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Starting: checks of the machine, the sockets, an executor a core; and the signals that end it.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use glommio::{LocalExecutorBuilder, Placement};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use rustix::process::Resource;
+use rustix::thread::CpuSet;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::configuration::Configuration;
+use crate::core::{Core, Listeners};
+use crate::options::Options;
+use crate::process::Process;
+
+/// Connections that may wait to be accepted (`tcp-backlog`).
+const BACKLOG: i32 = 511;
+
+/// Locked memory that the executor of a core needs, in bytes.
+const LOCKED_BYTES_A_CORE: u64 = 512 << 10;
+
+/// Submission queue entries of a core's rings.
+const RING_DEPTH: usize = 128;
+
+/// Memory registered with a core's rings, in bytes.
+const RING_MEMORY: usize = 64 << 10;
+
+/// Descriptors kept for other things than clients.
+const RESERVED_DESCRIPTORS: u64 = 64;
+
+/// The processors this process may run on.
+pub fn allowed_cpus() -> Result<Vec<usize>, String> {
+    let set = rustix::thread::sched_getaffinity(None)
+        .map_err(|error| format!("cannot read which processors may be used: {error}"))?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
+}
+
+/// Runs the server until it is told to end.
+pub fn run(options: Options, cpus: &[usize]) -> Result<(), String> {
+    ruvio_shard::seed_hashes(rand::random::<u64>());
+    check_machine(&options)?;
+    raise_descriptor_limit();
+    let listeners = listen(&options)?;
+    std::fs::create_dir_all(&options.dir).map_err(|error| {
+        format!("cannot make the data directory {}: {error}; choose another --dir", options.dir.display())
+    })?;
+    let configuration = Configuration::new(&options);
+    let process = Process::new(options, configuration).map_err(|error| format!("cannot make an eventfd: {error}"))?;
+    let process = Arc::new(process);
+    end_on_signals(&process)?;
+    let options = &process.options;
+    let mut executors = Vec::new();
+    for (number, listeners) in listeners.into_iter().enumerate() {
+        let process = Arc::clone(&process);
+        let executor = LocalExecutorBuilder::new(Placement::Fixed(cpus[number % cpus.len()]))
+            .name(&format!("shard-{number}"))
+            .ring_depth(RING_DEPTH)
+            .io_memory(RING_MEMORY)
+            .spawn(move || async move {
+                let core = Core::new(number, process, listeners).map_err(|error| error.to_string())?;
+                core.run().await;
+                Ok::<(), String>(())
+            })
+            .map_err(|error| format!("cannot start the executor of shard {number}: {error}"))?;
+        executors.push(executor);
+    }
+    println!(
+        "ruvio {} listening on {}, shards {} on ports {}-{}, durability {}, data in {}",
+        env!("CARGO_PKG_VERSION"),
+        SocketAddr::new(options.bind, options.port),
+        options.shards,
+        options.shard_port_base,
+        process.shard_port(options.shards - 1),
+        options.durability.name(),
+        options.dir.display()
+    );
+    for (number, executor) in executors.into_iter().enumerate() {
+        let ended = executor.join().map_err(|error| format!("shard {number} ended: {error}"))?;
+        ended.map_err(|error| format!("shard {number} could not start: {error}"))?;
+    }
+    Ok(())
+}
+
+fn check_machine(options: &Options) -> Result<(), String> {
+    let limit = rustix::process::getrlimit(Resource::Memlock).current;
+    let needed = LOCKED_BYTES_A_CORE * options.shards as u64;
+    if limit.is_some_and(|limit| limit < needed) {
+        return Err(format!(
+            "{} shards need {} KiB of locked memory and the limit is {} KiB; raise it (ulimit -l, or LimitMEMLOCK= in a \
+             service file) or start fewer --shards",
+            options.shards,
+            needed >> 10,
+            limit.unwrap_or(0) >> 10
+        ));
+    }
+    // SAFETY: the call only reads the zeroed parameters, which live as long as it; the kernel checks both arguments.
+    let ring = unsafe {
+        let mut parameters = [0u8; 120];
+        libc::syscall(libc::SYS_io_uring_setup, 2, parameters.as_mut_ptr())
+    };
+    if ring < 0 {
+        let error = std::io::Error::last_os_error();
+        return Err(format!(
+            "the kernel gives no io_uring ({error}); Ruvio needs Linux 5.8 or later, with kernel.io_uring_disabled=0 and \
+             no seccomp filter against it"
+        ));
+    }
+    // SAFETY: the descriptor was returned just now and is used nowhere else.
+    unsafe { libc::close(ring as i32) };
+    Ok(())
+}
+
+fn raise_descriptor_limit() {
+    let mut limit = rustix::process::getrlimit(Resource::Nofile);
+    let wanted = 10_000 + RESERVED_DESCRIPTORS;
+    if limit.current.is_some_and(|current| current < wanted) {
+        limit.current = Some(limit.maximum.map_or(wanted, |maximum| maximum.min(wanted)));
+        // With fewer descriptors fewer clients can connect; they are refused one by one.
+        let _ = rustix::process::setrlimit(Resource::Nofile, limit);
+    }
+}
+
+fn listen(options: &Options) -> Result<Vec<Listeners>, String> {
+    let shared = SocketAddr::new(options.bind, options.port);
+    // Another server may share a port that was bound with SO_REUSEPORT, so the port is tried without it first.
+    drop(listener(shared, false)?);
+    (0..options.shards)
+        .map(|shard| {
+            let own = SocketAddr::new(options.bind, options.shard_port_base + shard as u16);
+            Ok(Listeners { shared: listener(shared, true)?, shard: listener(own, false)? })
+        })
+        .collect()
+}
+
+fn listener(address: SocketAddr, shared: bool) -> Result<OwnedFd, String> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let open = || -> rustix::io::Result<OwnedFd> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        if shared {
+            sockopt::set_socket_reuseport(&socket, true)?;
+        }
+        rustix::net::bind(&socket, &address)?;
+        rustix::net::listen(&socket, BACKLOG)?;
+        Ok(socket)
+    };
+    open().map_err(|error| {
+        if error == rustix::io::Errno::ADDRINUSE {
+            format!("{address} is in use by another program; stop it or choose another --port or --shard-port-base")
+        } else {
+            format!("cannot listen on {address}: {error}")
+        }
+    })
+}
+
+/// Ends the process in order when it is asked to by a signal.
+fn end_on_signals(process: &Arc<Process>) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("cannot handle signals: {error}");
+    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(failed)?;
+    let process = Arc::clone(process);
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            for _ in signals.forever() {
+                process.stop();
+            }
+        })
+        .map_err(failed)?;
+    Ok(())
+}

@@ -1,0 +1,293 @@
+//! Framing requests: RESP arrays of bulk strings, and inline commands.
+
+use ruvio_shard::args::ArgRange;
+
+/// Longest inline request, and longest line that announces a length, in bytes.
+const MAX_LINE: usize = 64 * 1024;
+
+/// Most words a request may announce.
+const MAX_WORDS: i64 = i32::MAX as i64;
+
+/// Words and bulk bytes that a client may send before it has authenticated.
+const UNAUTHENTICATED_WORDS: i64 = 10;
+const UNAUTHENTICATED_BULK: i64 = 16 * 1024;
+
+/// What a request may be, for the client that sends it.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Longest bulk string, in bytes (`proto-max-bulk-len`).
+    pub max_bulk_len: usize,
+    /// Whether the client has authenticated.
+    pub authenticated: bool,
+}
+
+/// How far a request has been read. Kept with a connection while a request is incomplete, so that no byte is parsed
+/// twice however slowly it arrives.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Words still to come; 0 before the first line is complete.
+    missing: usize,
+    /// Offset of what is to be parsed next, from the request's start.
+    offset: usize,
+    /// Where the words are, from the request's start.
+    ranges: Vec<ArgRange>,
+}
+
+impl Progress {
+    /// Starts a new request.
+    #[inline]
+    pub fn reset(&mut self) {
+        self.missing = 0;
+        self.offset = 0;
+        self.ranges.clear();
+    }
+
+    /// Whether part of a request was parsed.
+    pub fn is_started(&self) -> bool {
+        self.missing > 0
+    }
+
+    /// The words of the request that is complete.
+    #[inline]
+    pub fn ranges(&self) -> &[ArgRange] {
+        &self.ranges
+    }
+}
+
+/// What came of reading a request.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Framed {
+    /// A whole request of this many bytes; without words when it was an empty line or array.
+    Request(usize),
+    /// More bytes are needed.
+    Incomplete,
+    /// The client does not speak the protocol; the text goes behind `ERR Protocol error: `.
+    Broken(String),
+}
+
+/// A line's content and the offset behind it.
+enum Line<'a> {
+    Complete(&'a [u8], usize),
+    Incomplete,
+    TooLong,
+}
+
+#[inline]
+fn line(bytes: &[u8], start: usize) -> Line<'_> {
+    let rest = &bytes[start..];
+    // Lengths are short, so a plain loop beats a search that must warm up.
+    let near = &rest[..rest.len().min(24)];
+    let at = match near.iter().position(|&byte| byte == b'\r') {
+        Some(at) => Some(at),
+        None => rest[..rest.len().min(MAX_LINE)].iter().position(|&byte| byte == b'\r'),
+    };
+    match at {
+        // The byte after CR is taken for LF, as Redis does.
+        Some(at) if at + 1 < rest.len() => Line::Complete(&rest[..at], start + at + 2),
+        Some(_) => Line::Incomplete,
+        None if rest.len() >= MAX_LINE => Line::TooLong,
+        None => Line::Incomplete,
+    }
+}
+
+#[inline]
+fn length(digits: &[u8]) -> Option<i64> {
+    if let [digit @ b'0'..=b'9'] = digits {
+        return Some(i64::from(digit - b'0'));
+    }
+    ruvio_shard::number::parse_i64(digits)
+}
+
+/// Reads the request at the start of `bytes`, going on from `progress`.
+#[inline]
+pub fn frame(bytes: &[u8], progress: &mut Progress, limits: Limits) -> Framed {
+    if progress.missing == 0 {
+        match bytes.first() {
+            None => return Framed::Incomplete,
+            Some(b'*') => {}
+            Some(_) => return frame_inline(bytes, progress),
+        }
+        let (digits, end) = match line(bytes, 1) {
+            Line::Complete(digits, end) => (digits, end),
+            Line::Incomplete => return Framed::Incomplete,
+            Line::TooLong => return Framed::Broken("too big mbulk count string".into()),
+        };
+        let words = match length(digits) {
+            Some(words) if words <= MAX_WORDS => words,
+            _ => return Framed::Broken("invalid multibulk length".into()),
+        };
+        if words > UNAUTHENTICATED_WORDS && !limits.authenticated {
+            return Framed::Broken("unauthenticated multibulk length".into());
+        }
+        if words <= 0 {
+            return Framed::Request(end);
+        }
+        progress.missing = words as usize;
+        progress.offset = end;
+    }
+    while progress.missing > 0 {
+        let start = progress.offset;
+        match bytes.get(start) {
+            None => return Framed::Incomplete,
+            Some(b'$') => {}
+            Some(&other) => {
+                let shown = if other.is_ascii_graphic() || other == b' ' { other as char } else { '?' };
+                return Framed::Broken(format!("expected '$', got '{shown}'"));
+            }
+        }
+        let (digits, end) = match line(bytes, start + 1) {
+            Line::Complete(digits, end) => (digits, end),
+            Line::Incomplete => return Framed::Incomplete,
+            Line::TooLong => return Framed::Broken("too big bulk count string".into()),
+        };
+        let len = match length(digits) {
+            Some(len) if len >= 0 && len as u64 <= limits.max_bulk_len as u64 => len,
+            _ => return Framed::Broken("invalid bulk length".into()),
+        };
+        if len > UNAUTHENTICATED_BULK && !limits.authenticated {
+            return Framed::Broken("unauthenticated bulk length".into());
+        }
+        let len = len as usize;
+        if bytes.len() - end < len + 2 {
+            return Framed::Incomplete;
+        }
+        progress.ranges.push(ArgRange { start: end as u32, len: len as u32 });
+        progress.offset = end + len + 2;
+        progress.missing -= 1;
+    }
+    Framed::Request(progress.offset)
+}
+
+/// Reads an inline request: words on one line, quoted as in a shell. Words are unquoted in place by the caller's copy:
+/// see [`inline_words`].
+fn frame_inline(bytes: &[u8], progress: &mut Progress) -> Framed {
+    let window = &bytes[..bytes.len().min(MAX_LINE + 1)];
+    let Some(newline) = window.iter().position(|&byte| byte == b'\n') else {
+        return if bytes.len() > MAX_LINE {
+            Framed::Broken("too big inline request".into())
+        } else {
+            Framed::Incomplete
+        };
+    };
+    progress.offset = newline + 1;
+    Framed::Request(newline + 1)
+}
+
+/// Splits an inline request into words, appended to `out` with their ranges; false when quotes are unbalanced.
+pub fn inline_words(request: &[u8], out: &mut Vec<u8>, ranges: &mut Vec<ArgRange>) -> bool {
+    let mut rest = request.iter().copied().peekable();
+    loop {
+        while rest.next_if(|byte| byte.is_ascii_whitespace() || *byte == 0x0b).is_some() {}
+        if rest.peek().is_none() {
+            return true;
+        }
+        let start = out.len();
+        // The quote that is open.
+        let mut quote = None;
+        loop {
+            let Some(byte) = rest.next() else {
+                if quote.is_some() {
+                    return false;
+                }
+                break;
+            };
+            match (quote, byte) {
+                (None, b'"' | b'\'') => quote = Some(byte),
+                (None, b' ' | b'\n' | b'\r' | b'\t' | 0) => break,
+                (Some(b'"'), b'\\') => {
+                    let Some(escaped) = rest.next() else { return false };
+                    match escaped {
+                        b'n' => out.push(b'\n'),
+                        b'r' => out.push(b'\r'),
+                        b't' => out.push(b'\t'),
+                        b'b' => out.push(8),
+                        b'a' => out.push(7),
+                        b'x' => {
+                            let mut ahead = rest.clone();
+                            let digit = |byte: Option<u8>| byte.and_then(|byte| (byte as char).to_digit(16));
+                            match (digit(ahead.next()), digit(ahead.next())) {
+                                (Some(high), Some(low)) => {
+                                    out.push((high * 16 + low) as u8);
+                                    rest = ahead;
+                                }
+                                _ => out.push(b'x'),
+                            }
+                        }
+                        other => out.push(other),
+                    }
+                }
+                (Some(b'\''), b'\\') if rest.peek() == Some(&b'\'') => {
+                    rest.next();
+                    out.push(b'\'');
+                }
+                (Some(open), close) if open == close => {
+                    // A closing quote must end the word.
+                    if rest.peek().is_some_and(|byte| !byte.is_ascii_whitespace()) {
+                        return false;
+                    }
+                    break;
+                }
+                (_, byte) => out.push(byte),
+            }
+        }
+        ranges.push(ArgRange { start: start as u32, len: (out.len() - start) as u32 });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { max_bulk_len: 512 << 20, authenticated: true };
+
+    fn words(request: &[u8]) -> Option<Vec<Vec<u8>>> {
+        let (mut out, mut ranges) = (Vec::new(), Vec::new());
+        inline_words(request, &mut out, &mut ranges)
+            .then(|| ranges.iter().map(|range| out[range.start as usize..][..range.len as usize].to_vec()).collect())
+    }
+
+    #[test]
+    fn a_request_is_found_however_it_is_cut() {
+        let request = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$4\r\nb\r\nc\r\n";
+        for cut in 0..request.len() {
+            let mut progress = Progress::default();
+            assert_eq!(frame(&request[..cut], &mut progress, LIMITS), Framed::Incomplete, "cut at {cut}");
+            assert_eq!(frame(request, &mut progress, LIMITS), Framed::Request(request.len()));
+            let last = progress.ranges()[2];
+            assert_eq!(&request[last.start as usize..][..last.len as usize], b"b\r\nc");
+        }
+    }
+
+    #[test]
+    fn broken_requests_are_named_as_redis_names_them() {
+        let cases: [(&[u8], &str); 6] = [
+            (b"*3000000000\r\n", "invalid multibulk length"),
+            (b"*x\r\n", "invalid multibulk length"),
+            (b"*1\r\nfoo\r\n", "expected '$', got 'f'"),
+            (b"*1\r\n$-5\r\n", "invalid bulk length"),
+            (b"*1\r\n$2000000000\r\n", "invalid bulk length"),
+            (b"*1\r\n$x\r\n", "invalid bulk length"),
+        ];
+        for (request, text) in cases {
+            assert_eq!(frame(request, &mut Progress::default(), LIMITS), Framed::Broken(text.into()));
+        }
+        let long = vec![b'1'; MAX_LINE + 1];
+        let with = |head: &[u8]| [head, &long].concat();
+        for (request, text) in [
+            (with(b"*"), "too big mbulk count string"),
+            (with(b"*1\r\n$"), "too big bulk count string"),
+            (with(b""), "too big inline request"),
+        ] {
+            assert_eq!(frame(&request, &mut Progress::default(), LIMITS), Framed::Broken(text.into()));
+        }
+    }
+
+    #[test]
+    fn inline_words_are_quoted_as_in_redis() {
+        assert_eq!(words(b"set a b\r\n"), Some(vec![b"set".to_vec(), b"a".to_vec(), b"b".to_vec()]));
+        assert_eq!(words(b" \r\n"), Some(vec![]));
+        assert_eq!(words(br#"a "b c\x41\n" 'd\'e'"#), Some(vec![b"a".to_vec(), b"b cA\n".to_vec(), b"d'e".to_vec()]));
+        assert_eq!(words(br#"a "b"#), None);
+        assert_eq!(words(br#"a "b"c"#), None);
+    }
+}
