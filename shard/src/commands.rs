@@ -6,6 +6,9 @@ pub mod counter;
 pub mod list;
 pub mod hash;
 pub mod limit;
+pub mod expire;
+pub mod keys;
+pub mod object;
 pub mod options;
 pub mod set;
 pub mod sorted_set;
@@ -23,6 +26,9 @@ pub static FAMILIES: &[&[Command]] = &[
     list::COMMANDS,
     hash::COMMANDS,
     limit::COMMANDS,
+    keys::COMMANDS,
+    expire::COMMANDS,
+    object::COMMANDS,
 ];
 pub static FAMILIES: &[&[Command]] = &[set::COMMANDS, string::COMMANDS];
     set::COMMANDS,

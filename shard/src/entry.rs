@@ -319,6 +319,12 @@ impl<'a> EntryRef<'a> {
         slab::block_size(self.len())
     }
 
+    /// Bytes of memory that the entry takes altogether: its block, the word that leads to it, and its boxed collection.
+    pub fn memory_bytes(self) -> usize {
+        let boxed = self.object().map_or(0, |object| size_of::<Object>() + object.heap_bytes());
+        self.block_bytes() + size_of::<u64>() + boxed
+    }
+
     #[inline]
     fn len(self) -> usize {
         let (start, len) = self.payload_range();
