@@ -1,0 +1,11 @@
+//! Black-box promises of the server: each file has one subject, each test states what a client can rely on.
+
+mod counters;
+mod expiry;
+mod hashes;
+mod keys;
+mod lists;
+mod sets;
+mod sorted_sets;
+mod strings;
+mod support;
