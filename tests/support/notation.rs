@@ -5,7 +5,7 @@
 //! | written | means |
 //! | --- | --- |
 //! | `OK`, `+text up to the end` | a simple string |
-//! | `-ERR text up to the end` | an error, word for word |
+//! | `-ERR text up to the end`, `-"ERR text "` | an error, word for word |
 //! | `:3`, `:90..100` | an integer, an integer of a range (both ends count) |
 //! | `word`, `"quoted \x00"` | a bulk string |
 //! | `nil`, `nil-array` | the null bulk of RESP2 or the null of RESP3; the null array of RESP2 |
@@ -47,10 +47,13 @@ impl Expected {
         if let Some(rest) = text.strip_prefix('+') {
             return Ok(Expected::Exactly(Value::Simple(rest.to_owned())));
         }
-        if let Some(rest) = text.strip_prefix('-') {
-            return Ok(Expected::Exactly(Value::Error(rest.to_owned())));
-        }
         let mut reader = Reader { bytes: text.as_bytes(), at: 0 };
+        if let Some(rest) = text.strip_prefix('-') {
+            reader.at = 1;
+            let quoted = reader.peek() == Some(b'"');
+            let error = if quoted { String::from_utf8_lossy(&reader.quoted()?).into_owned() } else { rest.to_owned() };
+            return Ok(Expected::Exactly(Value::Error(error)));
+        }
         let expected = reader.expected()?;
         reader.skip_spaces();
         if reader.at < reader.bytes.len() { Err("more than one reply".to_owned()) } else { Ok(expected) }
