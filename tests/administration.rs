@@ -4,7 +4,8 @@ use crate::support::{Server, Value, check, replies, wait_until};
 
 #[test]
 fn config_reads_and_writes_by_redis_names() {
-    replies(r#"
+    replies(
+        r#"
         CONFIG GET maxmemory-policy => [maxmemory-policy noeviction]
         CONFIG SET maxmemory-policy allkeys-lru => OK
         CONFIG GET maxmemory-policy => [maxmemory-policy allkeys-lru]
@@ -27,7 +28,8 @@ fn config_reads_and_writes_by_redis_names() {
         CONFIG GET databases => [databases 16]
         CONFIG SET databases 5 => -ERR CONFIG SET failed (possibly related to argument 'databases') - can't set immutable config
         CONFIG RESETSTAT => OK
-    "#);
+    "#,
+    );
 }
 
 #[test]
@@ -49,7 +51,9 @@ fn the_command_table_can_be_asked() {
     categories.sort_unstable();
     assert_eq!(categories, ["@fast", "@read", "@string"]);
     assert_eq!(get.len(), 10, "a description has ten parts");
-    check(&mut connection, r#"
+    check(
+        &mut connection,
+        r#"
         COMMAND INFO nosuch => [nil]
         COMMAND GETKEYS GET a => [a]
         COMMAND GETKEYS MSET a 1 b 2 => [a b]
@@ -63,7 +67,8 @@ fn the_command_table_can_be_asked() {
         COMMAND GETKEYSANDFLAGS SET a 1 => [[a [+OW +update]]]
         COMMAND GETKEYSANDFLAGS GET a => [[a [+RO +access]]]
         COMMAND GETKEYSANDFLAGS LMOVE a b LEFT LEFT => [[a [+RW +access +delete]] [b [+RW +insert]]]
-    "#);
+    "#,
+    );
     let documentation = connection.line("COMMAND DOCS get");
     let documentation = documentation.field("get");
     assert_eq!(documentation.field("group").text(), "string");
@@ -88,7 +93,9 @@ fn time_is_the_wall_clock() {
 fn the_slow_log_holds_commands_above_its_limit() {
     let server = Server::start();
     let mut connection = server.connect();
-    check(&mut connection, r#"
+    check(
+        &mut connection,
+        r#"
         CONFIG SET slowlog-log-slower-than -1 => OK
         SLOWLOG RESET => OK
         SLOWLOG LEN => :0
@@ -100,7 +107,8 @@ fn the_slow_log_holds_commands_above_its_limit() {
         SLOWLOG GET x => -ERR count should be greater than or equal to -1
         SLOWLOG GET -2 => -ERR count should be greater than or equal to -1
         SLOWLOG NOSUCH => -ERR unknown subcommand 'NOSUCH'. Try SLOWLOG HELP.
-    "#);
+    "#,
+    );
     let log = connection.line("SLOWLOG GET -1");
     let commands: Vec<String> = log.elements().iter().map(|entry| format!("{:?}", entry.elements()[3])).collect();
     assert!(commands.contains(&r#"["SET" "a" "1"]"#.to_owned()), "{commands:?}");
@@ -127,7 +135,9 @@ fn latency_histograms_count_every_call() {
     let counts: Vec<i64> = buckets.elements().chunks(2).map(|pair| pair[1].integer()).collect();
     assert_eq!(counts.last(), Some(&50), "the last bucket holds all calls");
     assert!(counts.is_sorted());
-    check(&mut connection, r#"
+    check(
+        &mut connection,
+        r#"
         LATENCY HISTOGRAM nosuch => []
         LATENCY LATEST => []
         LATENCY HISTORY nosuch => []
@@ -135,7 +145,8 @@ fn latency_histograms_count_every_call() {
         LATENCY NOSUCH => -ERR unknown subcommand 'NOSUCH'. Try LATENCY HELP.
         CONFIG RESETSTAT => OK
         LATENCY HISTOGRAM set => []
-    "#);
+    "#,
+    );
 }
 
 #[test]
@@ -149,13 +160,16 @@ fn memory_usage_grows_with_the_value() {
     assert!((20..200).contains(&usage("small")));
     assert!((100_000..140_000).contains(&usage("large")));
     assert!((20..500).contains(&usage("list")));
-    check(&mut connection, r#"
+    check(
+        &mut connection,
+        r#"
         MEMORY USAGE missing => nil
         MEMORY USAGE small SAMPLES 5 => *
         MEMORY USAGE small SAMPLES x => -ERR value is not an integer or out of range
         MEMORY USAGE small bogus => -ERR syntax error
         MEMORY NOSUCH => -ERR unknown subcommand 'NOSUCH'. Try MEMORY HELP.
-    "#);
+    "#,
+    );
 }
 
 #[test]
@@ -185,12 +199,15 @@ fn monitor_shows_the_commands_of_all_connections() {
 #[test]
 fn shutdown_refuses_bad_words() {
     let server = Server::start();
-    check(&mut server.connect(), r#"
+    check(
+        &mut server.connect(),
+        r#"
         SHUTDOWN bogus => -ERR syntax error
         SHUTDOWN SAVE NOSAVE => -ERR syntax error
         SHUTDOWN ABORT => -ERR No shutdown in progress.
         PING => +PONG
-    "#);
+    "#,
+    );
 }
 
 #[test]
@@ -200,14 +217,17 @@ fn without_eviction_writes_beyond_maxmemory_are_refused() {
     connection.line("SET a 1");
     connection.line("CONFIG SET maxmemory-policy noeviction");
     connection.line("CONFIG SET maxmemory 1");
-    check(&mut connection, r#"
+    check(
+        &mut connection,
+        r#"
         SET b 1 => -OOM command not allowed when used memory > 'maxmemory'.
         LPUSH l x => -OOM command not allowed when used memory > 'maxmemory'.
         GET a => 1
         DEL a => :1
         CONFIG SET maxmemory 0 => OK
         SET b 1 => OK
-    "#);
+    "#,
+    );
 }
 
 #[test]

@@ -4,7 +4,8 @@ use crate::support::{Connection, Server, Value, check, replies, replies_resp3, w
 
 #[test]
 fn ping_and_echo_answer() {
-    replies(r#"
+    replies(
+        r#"
         PING => +PONG
         PING hello => hello
         PING "\x00\r\n" => "\x00\r\n"
@@ -12,7 +13,8 @@ fn ping_and_echo_answer() {
         ECHO hello => hello
         ECHO => -ERR wrong number of arguments for 'echo' command
         QUIT => OK
-    "#);
+    "#,
+    );
 }
 
 #[test]
@@ -26,7 +28,8 @@ fn quit_answers_and_closes() {
 
 #[test]
 fn unknown_commands_are_named_with_their_first_arguments() {
-    replies(r#"
+    replies(
+        r#"
         NOSUCH => -"ERR unknown command 'NOSUCH', with args beginning with: "
         nosuch a "b c" d => -"ERR unknown command 'nosuch', with args beginning with: 'a' 'b c' 'd' "
         "" a => -"ERR unknown command '', with args beginning with: 'a' "
@@ -39,7 +42,8 @@ fn unknown_commands_are_named_with_their_first_arguments() {
         OBJECT NOSUCH x => -ERR unknown subcommand 'NOSUCH'. Try OBJECT HELP.
         CLIENT SETNAME => -ERR wrong number of arguments for 'client|setname' command
         CLIENT GETNAME x => -ERR wrong number of arguments for 'client|getname' command
-    "#);
+    "#,
+    );
 }
 
 #[test]
@@ -58,7 +62,9 @@ fn hello_changes_the_protocol() {
     assert_eq!(hello.field("id").integer(), connection.line("CLIENT ID").integer());
     let version = hello.field("version").text();
     assert_eq!(version.split('.').filter(|part| part.parse::<u32>().is_ok()).count(), 3, "{version}");
-    check(&mut connection, r#"
+    check(
+        &mut connection,
+        r#"
         GET missing => nil
         HELLO 4 => -NOPROTO unsupported protocol version
         HELLO 1 => -NOPROTO unsupported protocol version
@@ -74,23 +80,27 @@ fn hello_changes_the_protocol() {
         HELLO 2 => *
         GET missing => nil
         LPOP missing 1 => nil-array
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn auth_without_a_password_says_so() {
-    replies(r#"
+    replies(
+        r#"
         AUTH x => -ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?
         AUTH default x => OK
         AUTH nobody x => -WRONGPASS invalid username-password pair or user is disabled.
         AUTH => -ERR wrong number of arguments for 'auth' command
         AUTH a b c => -ERR syntax error
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn names_are_kept_and_checked() {
-    replies(r#"
+    replies(
+        r#"
         CLIENT GETNAME => nil
         CLIENT SETNAME worker-1 => OK
         CLIENT GETNAME => worker-1
@@ -103,10 +113,13 @@ fn names_are_kept_and_checked() {
         7.2| CLIENT SETINFO LIB-VER 1.2.3 => OK
         7.2| CLIENT SETINFO lib-name "a b" => -ERR lib-name cannot contain spaces, newlines or special characters.
         7.2| CLIENT SETINFO bogus x => -ERR Unrecognized option 'bogus'
-    "#);
-    replies_resp3(r#"
+    "#,
+    );
+    replies_resp3(
+        r#"
         CLIENT GETNAME => nil
-    "#);
+    "#,
+    );
 }
 
 /// The fields of one line of `CLIENT LIST`.
@@ -141,12 +154,15 @@ fn client_info_and_list_describe_connections() {
     let one = first.line(&format!("CLIENT LIST ID {id}"));
     assert_eq!(one.text().lines().count(), 1);
     assert_eq!(field(one.text(), "name"), "second");
-    check(&mut first, r#"
+    check(
+        &mut first,
+        r#"
         CLIENT LIST TYPE bogus => -ERR Unknown client type 'bogus'
         CLIENT LIST ID x => -ERR Invalid client ID
         CLIENT LIST bogus => -ERR syntax error
         CLIENT LIST TYPE pubsub => ""
-    "#);
+    "#,
+    );
 }
 
 #[test]
@@ -164,14 +180,17 @@ fn client_kill_closes_the_chosen_connection() {
     let address = field(info.text(), "addr");
     assert_eq!(format!("{:?}", killer.line(&format!("CLIENT KILL {address}"))), "+OK");
     victim.expect_close();
-    check(&mut killer, r#"
+    check(
+        &mut killer,
+        r#"
         CLIENT KILL 1.2.3.4:5 => -ERR No such client
         CLIENT KILL ID x => -ERR client-id should be greater than 0
         CLIENT KILL bogus x => -ERR syntax error
         CLIENT KILL TYPE bogus => -ERR Unknown client type 'bogus'
         CLIENT KILL USER nobody => -ERR No such user 'nobody'
         CLIENT KILL => -ERR wrong number of arguments for 'client|kill' command
-    "#);
+    "#,
+    );
     assert_eq!(format!("{:?}", bystander.line("PING")), "+PONG");
     assert_eq!(killer.line("CLIENT KILL TYPE normal SKIPME yes"), Value::Integer(1));
     bystander.expect_close();
@@ -197,18 +216,22 @@ fn reset_returns_a_connection_to_its_start() {
     connection.line("SELECT 5");
     connection.line("CLIENT REPLY ON");
     assert_eq!(format!("{:?}", connection.line("RESET")), "+RESET");
-    check(&mut connection, r#"
+    check(
+        &mut connection,
+        r#"
         CLIENT GETNAME => nil
         LPOP missing 1 => nil-array
         SET a 1 => OK
         SELECT 0 => OK
         GET a => 1
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn client_no_evict_and_pause_take_their_words() {
-    replies(r#"
+    replies(
+        r#"
         CLIENT NO-EVICT on => OK
         CLIENT NO-EVICT off => OK
         CLIENT NO-EVICT bogus => -ERR syntax error
@@ -222,7 +245,8 @@ fn client_no_evict_and_pause_take_their_words() {
         CLIENT UNBLOCK 999999 => :0
         CLIENT UNBLOCK x => -ERR value is not an integer or out of range
         CLIENT GETREDIR => :-1
-    "#);
+    "#,
+    );
 }
 
 #[test]

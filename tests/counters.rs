@@ -4,7 +4,8 @@ use crate::support::{replies, replies_resp3};
 
 #[test]
 fn counters_start_at_zero_and_stay_integers() {
-    replies(r#"
+    replies(
+        r#"
         INCR a => :1
         INCR a => :2
         DECR a => :1
@@ -22,12 +23,14 @@ fn counters_start_at_zero_and_stay_integers() {
         TTL e => :100
         INCR => -ERR wrong number of arguments for 'incr' command
         INCRBY a => -ERR wrong number of arguments for 'incrby' command
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn counters_never_wrap() {
-    replies(r#"
+    replies(
+        r#"
         SET a 9223372036854775807 => OK
         INCR a => -ERR increment or decrement would overflow
         INCRBY a 1 => -ERR increment or decrement would overflow
@@ -44,12 +47,14 @@ fn counters_never_wrap() {
         INCRBY a 9223372036854775807 => :0
         INCRBY a 9223372036854775808 => -ERR value is not an integer or out of range
         GET a => 0
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn what_is_no_strict_integer_is_refused() {
-    replies(r#"
+    replies(
+        r#"
         SET a " 1" => OK
         INCR a => -ERR value is not an integer or out of range
         SET a "1 " => OK
@@ -78,12 +83,14 @@ fn what_is_no_strict_integer_is_refused() {
         LPUSH l x => :1
         INCR l => -WRONGTYPE Operation against a key holding the wrong kind of value
         DECRBY l 1 => -WRONGTYPE Operation against a key holding the wrong kind of value
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn incrbyfloat_prints_the_shortest_plain_decimal() {
-    replies(r#"
+    replies(
+        r#"
         INCRBYFLOAT a 1.5 => 1.5
         INCRBYFLOAT a 1.5 => 3
         INCRBYFLOAT a -0.1 => 2.9
@@ -120,9 +127,12 @@ fn incrbyfloat_prints_the_shortest_plain_decimal() {
         INCRBYFLOAT t 0.5 => 1.5
         TTL t => :100
         INCRBYFLOAT t => -ERR wrong number of arguments for 'incrbyfloat' command
-    "#);
-    replies_resp3(r#"
+    "#,
+    );
+    replies_resp3(
+        r#"
         INCRBYFLOAT a 1.25 => 1.25
         INCR b => :1
-    "#);
+    "#,
+    );
 }

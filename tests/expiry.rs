@@ -4,7 +4,8 @@ use crate::support::{Server, replies, wait_until};
 
 #[test]
 fn expire_sets_and_ttl_reads() {
-    replies(r#"
+    replies(
+        r#"
         EXPIRE a 100 => :0
         TTL a => :-2
         PTTL a => :-2
@@ -44,12 +45,14 @@ fn expire_sets_and_ttl_reads() {
         EXPIRE a => -ERR wrong number of arguments for 'expire' command
         TTL => -ERR wrong number of arguments for 'ttl' command
         PERSIST => -ERR wrong number of arguments for 'persist' command
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn a_deadline_in_the_past_deletes_the_key() {
-    replies(r#"
+    replies(
+        r#"
         SET a 1 => OK
         EXPIRE a 0 => :1
         EXISTS a => :0
@@ -71,12 +74,14 @@ fn a_deadline_in_the_past_deletes_the_key() {
         RPUSH l a => :1
         EXPIRE l 0 => :1
         TYPE l => +none
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn conditions_compare_with_the_deadline_there_is() {
-    replies(r#"
+    replies(
+        r#"
         SET a 1 => OK
         EXPIRE a 100 XX => :0
         EXPIRE a 100 GT => :0
@@ -107,12 +112,14 @@ fn conditions_compare_with_the_deadline_there_is() {
         PEXPIREAT a 9999999999001 NX => :1
         PEXPIRETIME a => :9999999999001
         EXPIRE missing 100 NX => :0
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn writes_that_change_a_value_in_place_keep_its_deadline() {
-    replies(r#"
+    replies(
+        r#"
         RPUSH l a b => :2
         EXPIRE l 100 => :1
         RPUSH l c => :3
@@ -142,7 +149,8 @@ fn writes_that_change_a_value_in_place_keep_its_deadline() {
         LPOP l2 => a
         RPUSH l2 a => :1
         TTL l2 => :-1
-    "#);
+    "#,
+    );
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 #[test]
 fn fields_are_set_read_and_removed() {
-    replies(r#"
+    replies(
+        r#"
         HSET h a 1 b 2 => :2
         HSET h a 3 c 4 => :1
         HGET h a => 3
@@ -34,12 +35,14 @@ fn fields_are_set_read_and_removed() {
         HDEL missing a => :0
         HDEL h c d e n => :4
         EXISTS h => :0
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn hash_commands_check_arity_and_type() {
-    replies(r#"
+    replies(
+        r#"
         HSET h => -ERR wrong number of arguments for 'hset' command
         HSET h a => -ERR wrong number of arguments for 'hset' command
         HSET h a 1 b => -ERR wrong number of arguments for 'hset' command
@@ -68,12 +71,14 @@ fn hash_commands_check_arity_and_type() {
         HRANDFIELD s => -WRONGTYPE Operation against a key holding the wrong kind of value
         HRANDFIELD s 1 => -WRONGTYPE Operation against a key holding the wrong kind of value
         HSCAN s 0 => -WRONGTYPE Operation against a key holding the wrong kind of value
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn hincrby_counts_in_a_field() {
-    replies(r#"
+    replies(
+        r#"
         HINCRBY h a 5 => :5
         HINCRBY h a -7 => :-2
         HSET h s abc => :1
@@ -101,12 +106,14 @@ fn hincrby_counts_in_a_field() {
         EXPIRE h 100 => :1
         HINCRBY h a2 1 => :1
         TTL h => :100
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn hrandfield_respects_count_and_shape() {
-    replies(r#"
+    replies(
+        r#"
         HRANDFIELD missing => nil
         HRANDFIELD missing 3 => []
         HRANDFIELD missing -3 => []
@@ -123,8 +130,10 @@ fn hrandfield_respects_count_and_shape() {
         HRANDFIELD h 1 WITHVALUES extra => -ERR syntax error
         HRANDFIELD h -9223372036854775808 => -ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807
         HRANDFIELD h -4611686018427387904 WITHVALUES => -ERR value is out of range
-    "#);
-    replies_resp3(r#"
+    "#,
+    );
+    replies_resp3(
+        r#"
         HSET h a 1 => :1
         HRANDFIELD h -2 WITHVALUES => [[a 1] [a 1]]
         HRANDFIELD h 1 => [a]
@@ -134,7 +143,8 @@ fn hrandfield_respects_count_and_shape() {
         HMGET h a b => [1 nil]
         HKEYS h => ?[a]
         HINCRBYFLOAT h a 0.5 => 1.5
-    "#);
+    "#,
+    );
     let server = Server::start();
     let mut connection = server.connect();
     connection.line("HSET h a 1 b 2 c 3 d 4 e 5");
@@ -146,7 +156,8 @@ fn hrandfield_respects_count_and_shape() {
 
 #[test]
 fn hash_encodings_change_at_the_configured_limits() {
-    replies(r#"
+    replies(
+        r#"
         HSET h a 1 => :1
         OBJECT ENCODING h => listpack
         CONFIG SET hash-max-listpack-entries 2 => OK
@@ -165,12 +176,14 @@ fn hash_encodings_change_at_the_configured_limits() {
         CONFIG GET hash-max-listpack-* => ??[hash-max-listpack-value 4 hash-max-listpack-entries 2]
         CONFIG SET hash-max-ziplist-entries 7 => OK
         CONFIG GET hash-max-listpack-entries => [hash-max-listpack-entries 7]
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn hscan_gives_every_field_once_and_filters() {
-    replies(r#"
+    replies(
+        r#"
         HSET h aa 1 ab 2 b 3 => :3
         HSCAN h 0 => [0 ??[aa 1 ab 2 b 3]]
         HSCAN h 0 MATCH b => [0 ??[b 3]]
@@ -182,7 +195,8 @@ fn hscan_gives_every_field_once_and_filters() {
         HSCAN h 0 COUNT x => -ERR value is not an integer or out of range
         HSCAN h 0 MATCH => -ERR syntax error
         HSCAN h 0 TYPE string => -ERR syntax error
-    "#);
+    "#,
+    );
     let server = Server::start();
     let mut connection = server.connect();
     let fields: Vec<String> = (0..1_000).map(|index| format!("field:{index}")).collect();

@@ -5,17 +5,71 @@ use std::collections::BTreeMap;
 
 /// Section titles and the fields in each that monitoring tools and clients look for.
 const FIELDS: [(&str, &[&str]); 9] = [
-    ("Server", &["redis_version", "redis_mode", "os", "arch_bits", "process_id", "run_id", "tcp_port",
-        "server_time_usec", "uptime_in_seconds", "uptime_in_days", "hz", "executable", "config_file"]),
-    ("Clients", &["connected_clients", "cluster_connections", "maxclients", "client_recent_max_input_buffer",
-        "client_recent_max_output_buffer", "blocked_clients", "tracking_clients", "clients_in_timeout_table"]),
-    ("Memory", &["used_memory", "used_memory_human", "used_memory_rss", "used_memory_rss_human", "used_memory_peak",
-        "used_memory_peak_human", "total_system_memory", "maxmemory", "maxmemory_human", "maxmemory_policy",
-        "mem_fragmentation_ratio", "mem_allocator"]),
+    (
+        "Server",
+        &[
+            "redis_version",
+            "redis_mode",
+            "os",
+            "arch_bits",
+            "process_id",
+            "run_id",
+            "tcp_port",
+            "server_time_usec",
+            "uptime_in_seconds",
+            "uptime_in_days",
+            "hz",
+            "executable",
+            "config_file",
+        ],
+    ),
+    (
+        "Clients",
+        &[
+            "connected_clients",
+            "cluster_connections",
+            "maxclients",
+            "client_recent_max_input_buffer",
+            "client_recent_max_output_buffer",
+            "blocked_clients",
+            "tracking_clients",
+            "clients_in_timeout_table",
+        ],
+    ),
+    (
+        "Memory",
+        &[
+            "used_memory",
+            "used_memory_human",
+            "used_memory_rss",
+            "used_memory_rss_human",
+            "used_memory_peak",
+            "used_memory_peak_human",
+            "total_system_memory",
+            "maxmemory",
+            "maxmemory_human",
+            "maxmemory_policy",
+            "mem_fragmentation_ratio",
+            "mem_allocator",
+        ],
+    ),
     ("Persistence", &["loading", "rdb_changes_since_last_save", "rdb_bgsave_in_progress", "aof_enabled"]),
-    ("Stats", &["total_connections_received", "total_commands_processed", "instantaneous_ops_per_sec",
-        "total_net_input_bytes", "total_net_output_bytes", "rejected_connections", "expired_keys", "evicted_keys",
-        "keyspace_hits", "keyspace_misses", "total_error_replies"]),
+    (
+        "Stats",
+        &[
+            "total_connections_received",
+            "total_commands_processed",
+            "instantaneous_ops_per_sec",
+            "total_net_input_bytes",
+            "total_net_output_bytes",
+            "rejected_connections",
+            "expired_keys",
+            "evicted_keys",
+            "keyspace_hits",
+            "keyspace_misses",
+            "total_error_replies",
+        ],
+    ),
     ("Replication", &["role", "connected_slaves", "master_replid", "master_repl_offset"]),
     ("CPU", &["used_cpu_sys", "used_cpu_user"]),
     ("Cluster", &["cluster_enabled"]),
@@ -41,7 +95,8 @@ fn info_has_the_sections_and_fields_tools_read() {
             None => missing.push(section.to_owned()),
             Some((_, rest)) => {
                 let found = fields(rest.split("\r\n# ").next().unwrap_or_default());
-                missing.extend(names.iter().filter(|name| !found.contains_key(**name)).map(|n| format!("{section}.{n}")));
+                missing
+                    .extend(names.iter().filter(|name| !found.contains_key(**name)).map(|n| format!("{section}.{n}")));
             }
         }
     }

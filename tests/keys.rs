@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 #[test]
 fn keys_are_counted_touched_and_deleted() {
-    replies(r#"
+    replies(
+        r#"
         MSET {t}a 1 {t}b 2 {t}c 3 => OK
         EXISTS {t}a {t}a {t}zz => :2
         TOUCH {t}a {t}b {t}zz => :2
@@ -30,12 +31,14 @@ fn keys_are_counted_touched_and_deleted() {
         UNLINK => -ERR wrong number of arguments for 'unlink' command
         TYPE => -ERR wrong number of arguments for 'type' command
         TOUCH => -ERR wrong number of arguments for 'touch' command
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn rename_moves_the_value_with_its_deadline() {
-    replies(r#"
+    replies(
+        r#"
         SET {t}a 1 EX 100 => OK
         SET {t}b 2 EX 500 => OK
         RENAME {t}a {t}b => OK
@@ -56,12 +59,14 @@ fn rename_moves_the_value_with_its_deadline() {
         RENAMENX {t}d {t}d => :0
         LLEN {t}d => :2
         RENAME {t}a => -ERR wrong number of arguments for 'rename' command
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn copy_leaves_the_source_as_it_is() {
-    replies(r#"
+    replies(
+        r#"
         SET {t}a 1 EX 100 => OK
         COPY {t}a {t}b => :1
         GET {t}b => 1
@@ -96,12 +101,14 @@ fn copy_leaves_the_source_as_it_is() {
         ZRANGE {t}y 0 -1 WITHSCORES => [a 1]
         SELECT 1 => OK
         GET {t}a => 2
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn move_and_swapdb_change_the_database() {
-    replies(r#"
+    replies(
+        r#"
         SET a 1 EX 100 => OK
         SET b 2 => OK
         MOVE a 1 => :1
@@ -130,12 +137,14 @@ fn move_and_swapdb_change_the_database() {
         GET b => 2
         DBSIZE => :1
         SWAPDB 0 => -ERR wrong number of arguments for 'swapdb' command
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn databases_are_apart_from_each_other() {
-    replies(r#"
+    replies(
+        r#"
         SET a zero => OK
         SELECT 15 => OK
         GET a => nil
@@ -162,12 +171,14 @@ fn databases_are_apart_from_each_other() {
         FLUSHDB SYNC => OK
         FLUSHALL bogus => -ERR syntax error
         FLUSHDB bogus => -ERR syntax error
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn keys_matches_glob_patterns() {
-    replies(r#"
+    replies(
+        r#"
         SET hello 1 => OK
         SET hallo 1 => OK
         SET hxllo 1 => OK
@@ -187,7 +198,8 @@ fn keys_matches_glob_patterns() {
         KEYS hel[ => ?[]
         KEYS *l*l* => ?[hxllo "h*llo" hello hallo heello]
         KEYS => -ERR wrong number of arguments for 'keys' command
-    "#);
+    "#,
+    );
 }
 
 #[test]
@@ -237,7 +249,8 @@ fn scan_visits_every_key_that_stays() {
 
 #[test]
 fn scan_filters_by_pattern_and_type() {
-    replies(r#"
+    replies(
+        r#"
         SET a 1 => OK
         SET ab 1 => OK
         RPUSH l 1 => :1
@@ -255,12 +268,14 @@ fn scan_filters_by_pattern_and_type() {
         SCAN 0 MATCH => -ERR syntax error
         SCAN 0 bogus x => -ERR syntax error
         SCAN => -ERR wrong number of arguments for 'scan' command
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn object_tells_about_a_key() {
-    replies(r#"
+    replies(
+        r#"
         OBJECT ENCODING missing => nil
         OBJECT REFCOUNT missing => nil
         OBJECT IDLETIME missing => nil
@@ -275,7 +290,8 @@ fn object_tells_about_a_key() {
         SET b v => OK
         OBJECT FREQ b => :0..10
         OBJECT IDLETIME b => -ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.
-    "#);
+    "#,
+    );
     let server = Server::start();
     let help = server.connect().line("OBJECT HELP");
     assert!(help.elements().iter().any(|line| line.text().starts_with("ENCODING")));
@@ -283,12 +299,14 @@ fn object_tells_about_a_key() {
 
 #[test]
 fn nulls_of_resp3_are_one() {
-    replies_resp3(r#"
+    replies_resp3(
+        r#"
         RANDOMKEY => nil
         OBJECT ENCODING missing => nil
         SCAN 0 COUNT 1000 => [0 []]
         KEYS * => []
         TYPE missing => +none
         COPY {t}a {t}b => :0
-    "#);
+    "#,
+    );
 }

@@ -4,7 +4,8 @@ use crate::support::{Server, replies, replies_resp3};
 
 #[test]
 fn pushes_and_pops_work_at_both_ends() {
-    replies(r#"
+    replies(
+        r#"
         RPUSH l a b c => :3
         LPUSH l z y => :5
         LRANGE l 0 -1 => [y z a b c]
@@ -32,12 +33,14 @@ fn pushes_and_pops_work_at_both_ends() {
         EXISTS l => :0
         LPUSH l => -ERR wrong number of arguments for 'lpush' command
         RPUSHX l => -ERR wrong number of arguments for 'rpushx' command
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn lrange_counts_from_both_ends() {
-    replies(r#"
+    replies(
+        r#"
         RPUSH l a b c d e => :5
         LRANGE l 0 -1 => [a b c d e]
         LRANGE l 1 3 => [b c d]
@@ -57,12 +60,14 @@ fn lrange_counts_from_both_ends() {
         LINDEX l -6 => nil
         LINDEX l x => -ERR value is not an integer or out of range
         LINDEX missing 0 => nil
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn elements_are_changed_in_place() {
-    replies(r#"
+    replies(
+        r#"
         RPUSH l a b c d => :4
         LSET l 0 A => OK
         LSET l -1 D => OK
@@ -97,12 +102,14 @@ fn elements_are_changed_in_place() {
         LREM m 0 b => :2
         LREM m 0 c => :1
         EXISTS m => :0
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn lpos_searches_with_rank_count_and_limit() {
-    replies(r#"
+    replies(
+        r#"
         RPUSH l a b c d 1 2 3 4 3 3 3 => :11
         LPOS l 3 => :6
         LPOS l a => :0
@@ -129,12 +136,14 @@ fn lpos_searches_with_rank_count_and_limit() {
         LPOS l 3 bogus => -ERR syntax error
         LPOS l 3 COUNT => -ERR syntax error
         LPOS l => -ERR wrong number of arguments for 'lpos' command
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn lmove_and_rpoplpush_move_one_element() {
-    replies(r#"
+    replies(
+        r#"
         RPUSH {t}l a b c d => :4
         LMOVE {t}l {t}m LEFT RIGHT => a
         LMOVE {t}l {t}m RIGHT LEFT => d
@@ -157,12 +166,14 @@ fn lmove_and_rpoplpush_move_one_element() {
         LMOVE {t}s {t}m LEFT LEFT => -WRONGTYPE Operation against a key holding the wrong kind of value
         LLEN {t}m => :4
         LMOVE {t}missing {t}s LEFT LEFT => nil
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn lmpop_takes_from_the_first_list_that_has_any() {
-    replies(r#"
+    replies(
+        r#"
         RPUSH {t}l a b c => :3
         RPUSH {t}m x y => :2
         LMPOP 2 {t}l {t}m LEFT => ["{t}l" [a]]
@@ -183,8 +194,10 @@ fn lmpop_takes_from_the_first_list_that_has_any() {
         LMPOP 1 => -ERR wrong number of arguments for 'lmpop' command
         SET {t}s v => OK
         LMPOP 2 {t}l {t}s LEFT => -WRONGTYPE Operation against a key holding the wrong kind of value
-    "#);
-    replies_resp3(r#"
+    "#,
+    );
+    replies_resp3(
+        r#"
         LMPOP 1 l LEFT => nil
         RPUSH l a b c => :3
         LMPOP 1 l LEFT COUNT 2 => [l [a b]]
@@ -192,12 +205,14 @@ fn lmpop_takes_from_the_first_list_that_has_any() {
         LPOP l => nil
         LPOP l 1 => nil
         LPOS l a => nil
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn list_commands_refuse_other_types() {
-    replies(r#"
+    replies(
+        r#"
         SET s v => OK
         LPUSH s a => -WRONGTYPE Operation against a key holding the wrong kind of value
         RPUSH s a => -WRONGTYPE Operation against a key holding the wrong kind of value
@@ -213,13 +228,15 @@ fn list_commands_refuse_other_types() {
         LTRIM s 0 1 => -WRONGTYPE Operation against a key holding the wrong kind of value
         LREM s 0 a => -WRONGTYPE Operation against a key holding the wrong kind of value
         LPOS s a => -WRONGTYPE Operation against a key holding the wrong kind of value
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn list_encodings_change_at_the_configured_limits() {
     // Redis 7.0 knows no small encoding for lists.
-    replies(r#"
+    replies(
+        r#"
         RPUSH l a b => :2
         7.2| OBJECT ENCODING l => listpack
         CONFIG SET list-max-listpack-size 3 => OK
@@ -230,7 +247,8 @@ fn list_encodings_change_at_the_configured_limits() {
         CONFIG GET list-max-listpack-size => [list-max-listpack-size 3]
         CONFIG GET list-compress-depth => [list-compress-depth 0]
         LRANGE l 0 -1 => [a b c d]
-    "#);
+    "#,
+    );
 }
 
 #[test]

@@ -250,10 +250,7 @@ fn proto_max_bulk_len_can_be_lowered() {
     assert_eq!(connection.line("CONFIG SET proto-max-bulk-len 1mb"), Value::Simple("OK".to_owned()));
     let fits = vec![b'v'; 1_048_576];
     assert_eq!(connection.call(&[b"SET".as_slice(), b"a", &fits]), Value::Simple("OK".to_owned()));
-    assert_eq!(
-        connection.line("APPEND a x").error(),
-        "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
-    );
+    assert_eq!(connection.line("APPEND a x").error(), "ERR string exceeds maximum allowed size (proto-max-bulk-len)");
     connection.send(b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1048577\r\n");
     assert_eq!(connection.read_value().error(), "ERR Protocol error: invalid bulk length");
     connection.expect_close();

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 #[test]
 fn members_are_added_tested_and_removed() {
-    replies(r#"
+    replies(
+        r#"
         SADD s a b c => :3
         SADD s a d => :1
         SCARD s => :4
@@ -25,8 +26,10 @@ fn members_are_added_tested_and_removed() {
         SREM s => -ERR wrong number of arguments for 'srem' command
         SISMEMBER s => -ERR wrong number of arguments for 'sismember' command
         SMISMEMBER s => -ERR wrong number of arguments for 'smismember' command
-    "#);
-    replies_resp3(r#"
+    "#,
+    );
+    replies_resp3(
+        r#"
         SADD s a b c => :3
         SMEMBERS s => ~[c b a]
         SMEMBERS missing => ~[]
@@ -37,12 +40,14 @@ fn members_are_added_tested_and_removed() {
         SRANDMEMBER s 0 => []
         SPOP s 3 => ~[a b c]
         SINTER s s => ~[]
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn smove_moves_one_member() {
-    replies(r#"
+    replies(
+        r#"
         SADD {t}a x y => :2
         SADD {t}b z => :1
         SMOVE {t}a {t}b x => :1
@@ -62,12 +67,14 @@ fn smove_moves_one_member() {
         SMOVE {t}s {t}b x => -WRONGTYPE Operation against a key holding the wrong kind of value
         SMOVE {t}missing {t}s x => :0
         SCARD {t}b => :3
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn sets_are_combined() {
-    replies(r#"
+    replies(
+        r#"
         SADD {t}a 1 2 3 4 => :4
         SADD {t}b 3 4 5 => :3
         SADD {t}c 4 9 => :2
@@ -101,12 +108,14 @@ fn sets_are_combined() {
         SUNIONSTORE {t}d {t}s => -WRONGTYPE Operation against a key holding the wrong kind of value
         SINTER => -ERR wrong number of arguments for 'sinter' command
         SUNIONSTORE {t}d => -ERR wrong number of arguments for 'sunionstore' command
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn sintercard_counts_up_to_a_limit() {
-    replies(r#"
+    replies(
+        r#"
         SADD {t}a 1 2 3 4 => :4
         SADD {t}b 2 3 4 5 => :4
         SINTERCARD 2 {t}a {t}b => :3
@@ -123,12 +132,14 @@ fn sintercard_counts_up_to_a_limit() {
         SINTERCARD 1 {t}a LIMIT => -ERR syntax error
         SINTERCARD 1 {t}a bogus 1 => -ERR syntax error
         SINTERCARD 1 => -ERR wrong number of arguments for 'sintercard' command
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn spop_and_srandmember_pick_at_random() {
-    replies(r#"
+    replies(
+        r#"
         SPOP missing => nil
         SPOP missing 2 => []
         SRANDMEMBER missing => nil
@@ -155,7 +166,8 @@ fn spop_and_srandmember_pick_at_random() {
         SPOP str => -WRONGTYPE Operation against a key holding the wrong kind of value
         SRANDMEMBER str => -WRONGTYPE Operation against a key holding the wrong kind of value
         SRANDMEMBER str 2 => -WRONGTYPE Operation against a key holding the wrong kind of value
-    "#);
+    "#,
+    );
     let server = Server::start();
     let mut connection = server.connect();
     let mut command = vec!["SADD".to_owned(), "s".to_owned()];
@@ -173,7 +185,8 @@ fn spop_and_srandmember_pick_at_random() {
 
 #[test]
 fn set_commands_refuse_other_types() {
-    replies(r#"
+    replies(
+        r#"
         SET s v => OK
         SADD s a => -WRONGTYPE Operation against a key holding the wrong kind of value
         SREM s a => -WRONGTYPE Operation against a key holding the wrong kind of value
@@ -183,13 +196,15 @@ fn set_commands_refuse_other_types() {
         SMEMBERS s => -WRONGTYPE Operation against a key holding the wrong kind of value
         SINTERCARD 1 s => -WRONGTYPE Operation against a key holding the wrong kind of value
         SSCAN s 0 => -WRONGTYPE Operation against a key holding the wrong kind of value
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn set_encodings_change_at_the_configured_limits() {
     // Redis 7.0 knows no packed encoding for sets of strings.
-    replies(r#"
+    replies(
+        r#"
         SADD s 1 2 3 => :3
         OBJECT ENCODING s => intset
         SADD s a => :1
@@ -207,12 +222,14 @@ fn set_encodings_change_at_the_configured_limits() {
         7.2| CONFIG SET set-max-listpack-value 3 => OK
         7.2| SADD v long => :1
         7.2| OBJECT ENCODING v => hashtable
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn sscan_gives_every_member() {
-    replies(r#"
+    replies(
+        r#"
         SADD s 1 2 3 => :3
         SSCAN s 0 => [0 ?[1 2 3]]
         SSCAN s 0 MATCH 2 => [0 ?[2]]
@@ -220,7 +237,8 @@ fn sscan_gives_every_member() {
         SSCAN s x => -ERR invalid cursor
         SSCAN s 0 COUNT 0 => -ERR syntax error
         SSCAN s 0 bogus => -ERR syntax error
-    "#);
+    "#,
+    );
     let server = Server::start();
     let mut connection = server.connect();
     let members: BTreeSet<String> = (0..2_000).map(|index| format!("member:{index}")).collect();

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 #[test]
 fn zadd_options_decide_what_changes() {
-    replies(r#"
+    replies(
+        r#"
         ZADD z 1 a 2 b => :2
         ZADD z 3 a 4 c => :1
         ZADD z CH 5 a 6 d => :2
@@ -59,12 +60,14 @@ fn zadd_options_decide_what_changes() {
         ZADD f 1_0 u => -ERR value is not a valid float
         ZADD f "" u => -ERR value is not a valid float
         ZADD f " 1" u => -ERR value is not a valid float
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn scores_ranks_and_counts_are_read() {
-    replies(r#"
+    replies(
+        r#"
         ZADD z 1 a 2 b 3 c 3 d => :4
         ZCARD z => :4
         ZCARD missing => :0
@@ -103,8 +106,10 @@ fn scores_ranks_and_counts_are_read() {
         ZREM missing a => :0
         ZREM z b c d new => :4
         EXISTS z => :0
-    "#);
-    replies_resp3(r#"
+    "#,
+    );
+    replies_resp3(
+        r#"
         ZADD z 1 a 2.5 b => :2
         ZSCORE z b => ,2.5
         ZSCORE z zz => nil
@@ -119,12 +124,14 @@ fn scores_ranks_and_counts_are_read() {
         ZSCORE z c => ,inf
         ZRANGE z 0 -1 WITHSCORES => [[d ,-inf] [a ,2.5] [b ,2.5] [c ,inf]]
         ZRANGE z 0 -1 => [d a b c]
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn zrange_selects_by_rank_score_and_name() {
-    replies(r#"
+    replies(
+        r#"
         ZADD z 1 a 2 b 3 c 4 d => :4
         ZRANGE z 0 -1 => [a b c d]
         ZRANGE z 1 2 WITHSCORES => [b 2 c 3]
@@ -175,19 +182,23 @@ fn zrange_selects_by_rank_score_and_name() {
         ZLEXCOUNT n (a [c => :2
         ZLEXCOUNT n b c => -ERR min or max not valid string range item
         ZLEXCOUNT missing - + => :0
-    "#);
-    replies_resp3(r#"
+    "#,
+    );
+    replies_resp3(
+        r#"
         ZADD z 1 a 2 b => :2
         ZRANGEBYSCORE z -inf +inf WITHSCORES => [[a ,1] [b ,2]]
         ZREVRANGE z 0 -1 WITHSCORES => [[b ,2] [a ,1]]
         ZREVRANGEBYSCORE z +inf -inf WITHSCORES => [[b ,2] [a ,1]]
         ZRANGE z 0 -1 BYSCORE REV => []
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn ranges_are_stored_and_removed() {
-    replies(r#"
+    replies(
+        r#"
         ZADD {t}z 1 a 2 b 3 c 4 d 5 e => :5
         ZRANGESTORE {t}d {t}z 1 3 => :3
         ZRANGE {t}d 0 -1 WITHSCORES => [b 2 c 3 d 4]
@@ -218,12 +229,14 @@ fn ranges_are_stored_and_removed() {
         ZREMRANGEBYLEX {t}n - + => :1
         EXISTS {t}n => :0
         ZREMRANGEBYRANK {t}missing 0 1 => :0
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn pops_take_from_either_end() {
-    replies(r#"
+    replies(
+        r#"
         ZADD z 1 a 2 b 3 c 4 d 5 e => :5
         ZPOPMIN z => [a 1]
         ZPOPMAX z => [e 5]
@@ -250,8 +263,10 @@ fn pops_take_from_either_end() {
         SET {t}s v => OK
         ZMPOP 2 {t}s {t}y MIN => -WRONGTYPE Operation against a key holding the wrong kind of value
         ZPOPMIN {t}s => -WRONGTYPE Operation against a key holding the wrong kind of value
-    "#);
-    replies_resp3(r#"
+    "#,
+    );
+    replies_resp3(
+        r#"
         ZADD z 1 a 2.5 b 3 c 4 d => :4
         ZPOPMIN z => [a ,1]
         ZPOPMIN z 1 => [[b ,2.5]]
@@ -261,12 +276,14 @@ fn pops_take_from_either_end() {
         ZMPOP 1 z MIN => nil
         ZADD z 1 a 2 b => :2
         ZMPOP 1 z MIN COUNT 2 => [z [[a ,1] [b ,2]]]
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn sorted_sets_are_combined() {
-    replies(r#"
+    replies(
+        r#"
         ZADD {t}a 1 x 2 y 3 z => :3
         ZADD {t}b 10 y 20 z 30 w => :3
         SADD {t}s x w => :2
@@ -313,19 +330,23 @@ fn sorted_sets_are_combined() {
         ZUNION 2 {t}a {t}str => -WRONGTYPE Operation against a key holding the wrong kind of value
         ZINTERSTORE {t}d 2 {t}a {t}str => -WRONGTYPE Operation against a key holding the wrong kind of value
         ZDIFF 1 => -ERR wrong number of arguments for 'zdiff' command
-    "#);
-    replies_resp3(r#"
+    "#,
+    );
+    replies_resp3(
+        r#"
         ZADD {t}a 1 x 2 y => :2
         ZUNION 1 {t}a WITHSCORES => [[x ,1] [y ,2]]
         ZDIFF 1 {t}a WITHSCORES => [[x ,1] [y ,2]]
         ZINTER 2 {t}a {t}a WITHSCORES => [[x ,2] [y ,4]]
         ZINTER 2 {t}a {t}a => [x y]
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn zrandmember_respects_count_and_shape() {
-    replies(r#"
+    replies(
+        r#"
         ZRANDMEMBER missing => nil
         ZRANDMEMBER missing 3 => []
         ZADD z 1 a => :1
@@ -338,18 +359,22 @@ fn zrandmember_respects_count_and_shape() {
         ZRANDMEMBER z x => -ERR value is not an integer or out of range
         ZRANDMEMBER z -9223372036854775808 => -ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807
         ZRANDMEMBER z 1 WITHSCORES extra => -ERR syntax error
-    "#);
-    replies_resp3(r#"
+    "#,
+    );
+    replies_resp3(
+        r#"
         ZADD z 1 a => :1
         ZRANDMEMBER z -2 WITHSCORES => [[a ,1] [a ,1]]
         ZRANDMEMBER z 1 => [a]
         ZRANDMEMBER missing => nil
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn sorted_set_commands_refuse_other_types() {
-    replies(r#"
+    replies(
+        r#"
         SET s v => OK
         ZADD s 1 a => -WRONGTYPE Operation against a key holding the wrong kind of value
         ZADD s x a => -ERR value is not a valid float
@@ -368,12 +393,14 @@ fn sorted_set_commands_refuse_other_types() {
         ZPOPMAX s => -WRONGTYPE Operation against a key holding the wrong kind of value
         ZRANDMEMBER s => -WRONGTYPE Operation against a key holding the wrong kind of value
         ZSCAN s 0 => -WRONGTYPE Operation against a key holding the wrong kind of value
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn sorted_set_encodings_change_at_the_configured_limits() {
-    replies(r#"
+    replies(
+        r#"
         ZADD z 1 a => :1
         OBJECT ENCODING z => listpack
         CONFIG SET zset-max-listpack-entries 2 => OK
@@ -387,19 +414,22 @@ fn sorted_set_encodings_change_at_the_configured_limits() {
         CONFIG SET zset-max-ziplist-entries 9 => OK
         CONFIG GET zset-max-listpack-entries => [zset-max-listpack-entries 9]
         ZRANGE z 0 -1 WITHSCORES => [a 1 b 2 c 3]
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn zscan_gives_members_with_their_scores() {
-    replies(r#"
+    replies(
+        r#"
         ZADD z 1 a 2.5 b => :2
         ZSCAN z 0 => [0 ??[a 1 b 2.5]]
         ZSCAN z 0 MATCH b => [0 ??[b 2.5]]
         ZSCAN missing 0 => [0 ??[]]
         ZSCAN z x => -ERR invalid cursor
         ZSCAN z 0 COUNT 0 => -ERR syntax error
-    "#);
+    "#,
+    );
 }
 
 #[test]

@@ -4,7 +4,8 @@ use crate::support::{Server, replies, replies_resp3};
 
 #[test]
 fn set_and_get_keep_any_bytes() {
-    replies(r#"
+    replies(
+        r#"
         GET a => nil
         SET a 1 => OK
         GET a => 1
@@ -18,12 +19,14 @@ fn set_and_get_keep_any_bytes() {
         SET a => -ERR wrong number of arguments for 'set' command
         GET => -ERR wrong number of arguments for 'get' command
         GET a b => -ERR wrong number of arguments for 'get' command
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn set_conditions_decide_whether_it_writes() {
-    replies(r#"
+    replies(
+        r#"
         SET a 1 XX => nil
         SET a 1 NX => OK
         SET a 2 NX => nil
@@ -47,12 +50,14 @@ fn set_conditions_decide_whether_it_writes() {
         SET a 1 bogus => -ERR syntax error
         SET a 1 EX => -ERR syntax error
         SET a 1 NX bogus => -ERR syntax error
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn set_moves_the_deadline_as_its_options_say() {
-    replies(r#"
+    replies(
+        r#"
         SET a 1 EX 100 => OK
         TTL a => :100
         SET a 2 KEEPTTL => OK
@@ -87,12 +92,14 @@ fn set_moves_the_deadline_as_its_options_say() {
         TTL a => :20
         SET a 2 XX GET EX 20 => 1
         TTL a => :20
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn setex_psetex_and_setnx_keep_their_old_forms() {
-    replies(r#"
+    replies(
+        r#"
         SETEX a 100 v => OK
         TTL a => :100
         PSETEX a 100000 w => OK
@@ -109,12 +116,14 @@ fn setex_psetex_and_setnx_keep_their_old_forms() {
         GET b => x
         TTL b => :-1
         SETNX b => -ERR wrong number of arguments for 'setnx' command
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn getex_getdel_and_getset_read_and_change_at_once() {
-    replies(r#"
+    replies(
+        r#"
         GETEX a => nil
         SET a 1 => OK
         GETEX a EX 100 => 1
@@ -148,12 +157,14 @@ fn getex_getdel_and_getset_read_and_change_at_once() {
         GETDEL l => -WRONGTYPE Operation against a key holding the wrong kind of value
         GETSET l y => -WRONGTYPE Operation against a key holding the wrong kind of value
         GETDEL => -ERR wrong number of arguments for 'getdel' command
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn append_and_setrange_grow_a_string() {
-    replies(r#"
+    replies(
+        r#"
         APPEND a foo => :3
         APPEND a bar => :6
         GET a => foobar
@@ -186,12 +197,14 @@ fn append_and_setrange_grow_a_string() {
         SETRANGE l 0 "" => -WRONGTYPE Operation against a key holding the wrong kind of value
         STRLEN l => -WRONGTYPE Operation against a key holding the wrong kind of value
         STRLEN missing => :0
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn getrange_counts_from_both_ends() {
-    replies(r#"
+    replies(
+        r#"
         SET a "Hello World" => OK
         GETRANGE a 0 4 => Hello
         GETRANGE a -5 -1 => World
@@ -210,12 +223,14 @@ fn getrange_counts_from_both_ends() {
         GETRANGE n 1 3 => 234
         LPUSH l x => :1
         GETRANGE l 0 1 => -WRONGTYPE Operation against a key holding the wrong kind of value
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn many_keys_are_set_and_read_at_once() {
-    replies(r#"
+    replies(
+        r#"
         MSET {t}a 1 {t}b 2 {t}a 3 => OK
         MGET {t}a {t}b {t}c => [3 2 nil]
         MSET {t}a => -ERR wrong number of arguments for 'mset' command
@@ -233,18 +248,22 @@ fn many_keys_are_set_and_read_at_once() {
         LPUSH {t}l x => :1
         MGET {t}a {t}l => [2 nil]
         MGET => -ERR wrong number of arguments for 'mget' command
-    "#);
-    replies_resp3(r#"
+    "#,
+    );
+    replies_resp3(
+        r#"
         SET {t}a 1 => OK
         MGET {t}a {t}c => [1 nil]
         GET {t}c => nil
         GETDEL {t}c => nil
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn lcs_finds_the_longest_common_subsequence() {
-    replies(r#"
+    replies(
+        r#"
         MSET {t}a ohmytext {t}b mynewtext => OK
         LCS {t}a {t}b => mytext
         LCS {t}a {t}b LEN => :6
@@ -262,17 +281,21 @@ fn lcs_finds_the_longest_common_subsequence() {
         LPUSH {t}l x => :1
         LCS {t}a {t}l => -ERR The specified keys must contain string values
         LCS {t}a => -ERR wrong number of arguments for 'lcs' command
-    "#);
-    replies_resp3(r#"
+    "#,
+    );
+    replies_resp3(
+        r#"
         MSET {t}a ohmytext {t}b mynewtext => OK
         LCS {t}a {t}b IDX MINMATCHLEN 4 WITHMATCHLEN => %[matches [[[:4 :7] [:5 :8] :4]] len :6]
         LCS {t}a {t}missing IDX => %[matches [] len :0]
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn string_encodings_are_named_as_redis_names_them() {
-    replies(r#"
+    replies(
+        r#"
         SET a 123 => OK
         OBJECT ENCODING a => int
         SET a 9223372036854775807 => OK
@@ -291,12 +314,14 @@ fn string_encodings_are_named_as_redis_names_them() {
         APPEND a d => :4
         OBJECT ENCODING a => raw
         TYPE a => +string
-    "#);
+    "#,
+    );
 }
 
 #[test]
 fn string_commands_refuse_other_types() {
-    replies(r#"
+    replies(
+        r#"
         HSET h f v => :1
         GET h => -WRONGTYPE Operation against a key holding the wrong kind of value
         STRLEN h => -WRONGTYPE Operation against a key holding the wrong kind of value
@@ -310,7 +335,8 @@ fn string_commands_refuse_other_types() {
         GET h => now-a-string
         SETEX h 100 s => OK
         TYPE h => +string
-    "#);
+    "#,
+    );
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | `OK`, `+text up to the end` | a simple string |
 //! | `-ERR text up to the end`, `-"ERR text "` | an error, word for word |
+//! | `-ERR begins so*` | an error whose text begins so |
 //! | `:3`, `:90..100` | an integer, an integer of a range (both ends count) |
 //! | `word`, `"quoted \x00"` | a bulk string |
 //! | `nil`, `nil-array` | the null bulk of RESP2 or the null of RESP3; the null array of RESP2 |
@@ -36,6 +37,8 @@ pub enum Expected {
     Set(Vec<Expected>),
     /// A map of RESP3: keys and values in turn, the pairs in any order.
     Map(Vec<Expected>),
+    /// An error whose text begins so.
+    ErrorThatBegins(String),
     /// No error.
     Anything,
 }
@@ -50,6 +53,9 @@ impl Expected {
         let mut reader = Reader { bytes: text.as_bytes(), at: 0 };
         if let Some(rest) = text.strip_prefix('-') {
             reader.at = 1;
+            if let Some(beginning) = rest.strip_suffix('*') {
+                return Ok(Expected::ErrorThatBegins(beginning.to_owned()));
+            }
             let quoted = reader.peek() == Some(b'"');
             let error = if quoted { String::from_utf8_lossy(&reader.quoted()?).into_owned() } else { rest.to_owned() };
             return Ok(Expected::Exactly(Value::Error(error)));
@@ -78,6 +84,7 @@ impl Expected {
             (Expected::Map(expected), Value::Map(pairs)) => {
                 match_in_any_order(expected, pairs.iter().map(|(key, value)| vec![key, value]).collect(), 2)
             }
+            (Expected::ErrorThatBegins(beginning), Value::Error(text)) => text.starts_with(beginning),
             (Expected::Anything, value) => !matches!(value, Value::Error(_)),
             _ => false,
         }

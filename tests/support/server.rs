@@ -66,6 +66,12 @@ impl Server {
             Err(_) => ruvio_command(&ports, directory.path(), if options.shards == 0 { 2 } else { options.shards }),
         };
         command.args(options.arguments).envs(options.environment.iter().copied());
+        Server::from_command(command, ports, directory)
+    }
+
+    /// Starts a command that makes a server on port 0 of `ports`, in `directory`, and waits until it answers.
+    #[track_caller]
+    pub fn from_command(mut command: Command, ports: PortBlock, directory: TempDir) -> Server {
         let log = File::create(directory.path().join("output.log")).expect("a file for the server's output");
         let child = command
             .current_dir(directory.path())
