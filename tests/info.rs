@@ -190,8 +190,9 @@ fn connections_are_counted() {
     for other in &mut others {
         other.line("PING");
     }
-    let clients = fields(connection.line("INFO clients").text());
-    assert_eq!(clients["connected_clients"], "6");
+    crate::support::wait_until("six connections are there", || {
+        fields(connection.line("INFO clients").text())["connected_clients"] == "6"
+    });
     // The asking for it above and below opens a connection each.
     assert_eq!(server.info_number("total_connections_received") - before, 6);
 }

@@ -5,6 +5,7 @@ mod cluster;
 mod command_line;
 mod connection;
 mod counters;
+mod differential;
 mod expiry;
 mod hashes;
 mod info;

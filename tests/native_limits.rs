@@ -194,12 +194,12 @@ fn the_key_goes_when_it_has_nothing_more_to_say() {
     check(
         &mut connection,
         r#"
-        LIMIT f 3 100 => :2
-        LIMIT t 3 150 TOKENS => :2
-        LIMIT s 3 100 SLIDING => :2
-        PTTL f => :0..100
-        PTTL t => :0..50
-        PTTL s => :0..200
+        LIMIT f 3 500 => :2
+        LIMIT t 3 900 TOKENS => :2
+        LIMIT s 3 500 SLIDING => :2
+        PTTL f => :0..500
+        PTTL t => :0..300
+        PTTL s => :0..1000
     "#,
     );
     wait_until("the limits expire", || server.connect().line("DBSIZE") == Value::Integer(0));
