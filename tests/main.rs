@@ -1,6 +1,7 @@
 //! Black-box promises of the server: each file has one subject, each test states what a client can rely on.
 
 mod administration;
+mod clients;
 mod cluster;
 mod command_line;
 mod connection;

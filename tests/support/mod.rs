@@ -8,8 +8,7 @@ mod server;
 mod value;
 
 pub use connection::{Connection, encode_command};
-pub use notation::split_words;
 pub use ports::PortBlock;
 pub use script::{check, replies, replies_resp3};
-pub use server::{Options, Server, against_reference_server, wait_until};
+pub use server::{Options, Server, wait_until};
 pub use value::Value;
