@@ -12,7 +12,7 @@ client.on('error', (error) => { throw error; });
 
 if (mode === 'cluster') {
   await new Promise((resolve) => { client.once('ready', resolve); });
-  await client.nodes('master')[0].flushall();
+  await Promise.all(client.nodes('master').map((node) => node.flushall()));
 } else {
   await client.flushall();
 }

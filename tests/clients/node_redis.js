@@ -18,8 +18,9 @@ async function connect(RESP) {
 
 async function flush(client) {
   if (mode === 'cluster') {
-    const node = await client.nodeClient(client.masters[0]);
-    await node.flushAll();
+    for (const master of client.masters) {
+      await (await client.nodeClient(master)).flushAll();
+    }
   } else {
     await client.flushAll();
   }
