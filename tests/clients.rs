@@ -209,7 +209,7 @@ fn redis_cli_follows_the_slots() {
         return;
     }
     without_forwarding(|server| {
-        let mut redis_cli = |words: &[&str]| {
+        let redis_cli = |words: &[&str]| {
             let mut command = Command::new("redis-cli");
             command.args(["-c", "-p", &server.shard_port(0).to_string()]).args(words);
             succeed(&mut command).trim_end().to_owned()
@@ -230,7 +230,7 @@ fn redis_cli_speaks_both_protocols() {
     }
     let server = Server::start();
     for protocol in ["-2", "-3"] {
-        let mut redis_cli = |words: &[&str]| {
+        let redis_cli = |words: &[&str]| {
             let mut command = Command::new("redis-cli");
             command.args([protocol, "--no-raw", "-p", &server.port().to_string()]).args(words);
             succeed(&mut command).trim_end().to_owned()
