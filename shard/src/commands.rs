@@ -29,10 +29,9 @@ pub static FAMILIES: &[&[Command]] = &[
     keys::COMMANDS,
     expire::COMMANDS,
     object::COMMANDS,
-];
-pub static FAMILIES: &[&[Command]] = &[set::COMMANDS, string::COMMANDS];
     set::COMMANDS,
     sorted_set::COMMANDS,
+];
 
 /// Every command of every family.
 pub fn all() -> impl Iterator<Item = &'static Command> {
