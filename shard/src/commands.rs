@@ -7,6 +7,7 @@ pub mod expire;
 pub mod keys;
 pub mod object;
 pub mod options;
+pub mod list;
 pub mod string;
 pub mod version;
 
@@ -22,6 +23,7 @@ pub static FAMILIES: &[&[Command]] = &[
     expire::COMMANDS,
     object::COMMANDS,
 ];
+pub static FAMILIES: &[&[Command]] = &[list::COMMANDS, string::COMMANDS];
 
 /// Every command of every family.
 pub fn all() -> impl Iterator<Item = &'static Command> {
