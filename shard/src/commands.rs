@@ -8,6 +8,7 @@ pub mod keys;
 pub mod object;
 pub mod options;
 pub mod list;
+pub mod set;
 pub mod string;
 pub mod version;
 
@@ -24,6 +25,7 @@ pub static FAMILIES: &[&[Command]] = &[
     object::COMMANDS,
 ];
 pub static FAMILIES: &[&[Command]] = &[list::COMMANDS, string::COMMANDS];
+pub static FAMILIES: &[&[Command]] = &[set::COMMANDS, string::COMMANDS];
 
 /// Every command of every family.
 pub fn all() -> impl Iterator<Item = &'static Command> {

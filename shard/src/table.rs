@@ -531,12 +531,12 @@ impl<T: Block> Table<T> {
     ///
     /// A position is the first [`SCAN_BITS`] bits of a hash, so it survives every change of the table: a key that is
     /// there during the whole scan is visited. With `marked_only` other blocks are passed over (but count).
-    pub fn scan(
-        &self,
+    pub fn scan<'a>(
+        &'a self,
         from: u64,
         count: usize,
         marked_only: bool,
-        mut visit: impl FnMut(T::Ref<'_>),
+        mut visit: impl FnMut(T::Ref<'a>),
     ) -> (usize, Option<u64>) {
         let mut from = from << (64 - SCAN_BITS);
         let mut visited = 0;
