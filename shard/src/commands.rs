@@ -9,6 +9,10 @@ pub mod object;
 pub mod options;
 pub mod list;
 pub mod set;
+pub mod list;
+pub mod options;
+pub mod set;
+pub mod sorted_set;
 pub mod string;
 pub mod version;
 
@@ -26,6 +30,10 @@ pub static FAMILIES: &[&[Command]] = &[
 ];
 pub static FAMILIES: &[&[Command]] = &[list::COMMANDS, string::COMMANDS];
 pub static FAMILIES: &[&[Command]] = &[set::COMMANDS, string::COMMANDS];
+    list::COMMANDS,
+    set::COMMANDS,
+    sorted_set::COMMANDS,
+];
 
 /// Every command of every family.
 pub fn all() -> impl Iterator<Item = &'static Command> {
