@@ -6,6 +6,8 @@ pub mod counter;
 pub mod expire;
 pub mod keys;
 pub mod object;
+pub mod hash;
+pub mod limit;
 pub mod options;
 pub mod list;
 pub mod set;
@@ -33,6 +35,8 @@ pub static FAMILIES: &[&[Command]] = &[set::COMMANDS, string::COMMANDS];
     list::COMMANDS,
     set::COMMANDS,
     sorted_set::COMMANDS,
+    hash::COMMANDS,
+    limit::COMMANDS,
 ];
 
 /// Every command of every family.
