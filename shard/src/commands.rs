@@ -4,14 +4,11 @@ use crate::command::Command;
 
 pub mod counter;
 pub mod expire;
-pub mod keys;
-pub mod object;
 pub mod hash;
+pub mod keys;
 pub mod limit;
-pub mod options;
 pub mod list;
-pub mod set;
-pub mod list;
+pub mod object;
 pub mod options;
 pub mod set;
 pub mod sorted_set;
@@ -29,9 +26,6 @@ pub static FAMILIES: &[&[Command]] = &[
     keys::COMMANDS,
     expire::COMMANDS,
     object::COMMANDS,
-];
-pub static FAMILIES: &[&[Command]] = &[list::COMMANDS, string::COMMANDS];
-pub static FAMILIES: &[&[Command]] = &[set::COMMANDS, string::COMMANDS];
     list::COMMANDS,
     set::COMMANDS,
     sorted_set::COMMANDS,
