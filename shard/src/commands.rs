@@ -3,11 +3,11 @@
 use crate::command::Command;
 
 pub mod counter;
-pub mod list;
-pub mod hash;
-pub mod limit;
 pub mod expire;
+pub mod hash;
 pub mod keys;
+pub mod limit;
+pub mod list;
 pub mod object;
 pub mod options;
 pub mod set;

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::support::{call, run, shard};
 use proptest::prelude::*;
 use ruvio_shard::entry::{Encoding, Kind};
 use ruvio_shard::reply::Protocol;
 use ruvio_shard::settings::Settings;
 use ruvio_shard::shard::Shard;
-use crate::support::{call, run, shard};
 
 type Words = Vec<Vec<u8>>;
 type Model = BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>;
