@@ -262,7 +262,7 @@ proptest! {
             hash_max_listpack_value: value_max,
             ..Settings::default()
         };
-        let (mut shard, mut model) = (shard(settings), Model::new());
+        let (mut shard, mut model) = (shard(settings, 1), Model::new());
         for step in steps {
             apply(&mut shard, &mut model, step);
         }
