@@ -4,7 +4,14 @@ use crate::command::Command;
 
 pub mod counter;
 pub mod list;
+pub mod hash;
+pub mod limit;
+pub mod expire;
+pub mod keys;
+pub mod object;
 pub mod options;
+pub mod set;
+pub mod sorted_set;
 pub mod string;
 pub mod version;
 
@@ -17,7 +24,15 @@ pub static FAMILIES: &[&[Command]] = &[
     counter::COMMANDS,
     version::COMMANDS,
     list::COMMANDS,
+    hash::COMMANDS,
+    limit::COMMANDS,
+    keys::COMMANDS,
+    expire::COMMANDS,
+    object::COMMANDS,
 ];
+pub static FAMILIES: &[&[Command]] = &[set::COMMANDS, string::COMMANDS];
+    set::COMMANDS,
+    sorted_set::COMMANDS,
 
 /// Every command of every family.
 pub fn all() -> impl Iterator<Item = &'static Command> {

@@ -319,6 +319,12 @@ impl<'a> EntryRef<'a> {
         slab::block_size(self.len())
     }
 
+    /// Bytes of memory that the entry takes altogether: its block, the word that leads to it, and its boxed collection.
+    pub fn memory_bytes(self) -> usize {
+        let boxed = self.object().map_or(0, |object| size_of::<Object>() + object.heap_bytes());
+        self.block_bytes() + size_of::<u64>() + boxed
+    }
+
     #[inline]
     fn len(self) -> usize {
         let (start, len) = self.payload_range();
@@ -436,7 +442,7 @@ impl Entry {
                 writer.put(part);
             }
             writer.finish();
-            self.set_encoding(encoding);
+            self.write_encoding(encoding);
         } else {
             *self = Entry::assemble(self.header(), encoding, parts);
         }
@@ -474,13 +480,8 @@ impl Entry {
                 let payload = base.add(payload_start);
                 ptr::copy(payload.add(range.end), payload.add(range.start + replacement.len()), old_len - range.end);
                 ptr::copy_nonoverlapping(replacement.as_ptr(), payload.add(range.start), replacement.len());
-                let prefix_at = base.add(self.view().value_start());
-                if new_len < LONG as usize {
-                    prefix_at.write(new_len as u8);
-                } else {
-                    prefix_at.add(1).cast::<[u8; 4]>().write_unaligned((new_len as u32).to_le_bytes());
-                }
             }
+            self.write_same_length(new_len);
         } else if same_prefix && old_total > slab::LARGEST_BLOCK && range.start == old_len {
             // An append to a large value: let the allocator grow the block where it is.
             // SAFETY: the block was allocated for `old_total` bytes; the new one has room for `new_total`.
@@ -488,13 +489,30 @@ impl Entry {
                 self.0 = slab::resize(self.0, old_total, new_total);
                 let base = self.0.as_ptr();
                 ptr::copy_nonoverlapping(replacement.as_ptr(), base.add(old_total), replacement.len());
-                let prefix_at = base.add(self.view().value_start());
-                prefix_at.add(1).cast::<[u8; 4]>().write_unaligned((new_len as u32).to_le_bytes());
             }
+            self.write_same_length(new_len);
         } else {
             let payload = self.view().payload();
             let parts = [&payload[..range.start], replacement, &payload[range.end..]];
             *self = Entry::assemble(self.header(), encoding, &parts);
+        }
+    }
+
+    /// Overwrites the length of the value where the new one takes as many bytes.
+    #[inline]
+    fn write_same_length(&mut self, len: usize) {
+        let start = self.view().value_start();
+        // SAFETY: a value that stores its length begins with one byte, or with five where that one is `LONG`.
+        unsafe {
+            let prefix = self.0.as_ptr().add(start);
+            if len < LONG as usize {
+                debug_assert_ne!(prefix.read(), LONG);
+                prefix.write(len as u8);
+            } else {
+                debug_assert_eq!(prefix.read(), LONG);
+                let len = u32::try_from(len).expect("the protocol bounds lengths below 4 GiB");
+                prefix.add(1).cast::<[u8; 4]>().write_unaligned(len.to_le_bytes());
+            }
         }
     }
 
@@ -535,9 +553,17 @@ impl Entry {
         }
     }
 
-    /// Sets how the value is stored where its bytes stay as they are.
+    /// Sets how the value is stored where its bytes stay as they are: both encodings store a length, or both have the
+    /// same fixed one. Not from or to [`Encoding::Object`].
     #[inline]
     pub fn set_encoding(&mut self, encoding: Encoding) {
+        let old = self.view().encoding();
+        assert!(old != Encoding::Object && encoding != Encoding::Object && old.fixed_len() == encoding.fixed_len());
+        self.write_encoding(encoding);
+    }
+
+    #[inline]
+    fn write_encoding(&mut self, encoding: Encoding) {
         // SAFETY: byte 0 is within every block.
         unsafe {
             let meta = self.0.as_ptr();

@@ -4,14 +4,11 @@
 //! shard holds more than its even share; a shard below its share leaves the work to those above theirs, which do it in
 //! their own turns.
 
-use rand::RngExt;
-
 use crate::access;
 use crate::entry::EntryRef;
 use crate::events::Class;
-use crate::settings::EvictionPolicy;
+use crate::settings::{EvictionPolicy, Settings};
 use crate::shard::Shard;
-use crate::slot::SLOTS;
 
 /// How the process measures memory, in bytes.
 #[derive(Clone, Copy)]
@@ -32,31 +29,55 @@ impl MemoryMeter {
 /// Keys evicted for one command at the most; what is still missing then, the next commands and turns make up for.
 const EVICTED_AT_ONCE: usize = 64;
 
+/// Keys looked at for one evicted at the most, whatever `maxmemory-samples` says: more make no better choice.
+const LARGEST_SAMPLE: usize = 64;
+
+/// Elements of evicted collections freed for one command at the most.
+const RECLAIMED_AT_ONCE: usize = 8192;
+
+/// Elements freed between two looks at the meter.
+const RECLAIMED_BETWEEN_LOOKS: usize = 256;
+
 impl Shard {
     /// Makes room under `maxmemory`; false when the limit stands and nothing (more) may be evicted.
+    ///
+    /// What was removed before, and is freed piecemeal, goes first: no key has to go for memory that is on its way
+    /// out. Where that takes longer than one command may, the command goes on.
     pub(crate) fn make_room(&mut self) -> bool {
         let limit = self.keys.settings.maxmemory;
         if (self.meter.total)() <= limit {
             return true;
         }
-        if self.keys.settings.maxmemory_policy == EvictionPolicy::NoEviction {
-            return false;
-        }
-        let share = limit / self.meter.shards;
-        for _ in 0..EVICTED_AT_ONCE {
-            // Freed piecemeal otherwise, but now the memory is needed.
-            self.keys.reclaim(1024);
+        let may_evict = self.keys.settings.maxmemory_policy != EvictionPolicy::NoEviction;
+        let share = limit / self.meter.shards.max(1);
+        let mut reclaimed = 0;
+        let mut evicted = 0;
+        let mut key = Vec::new();
+        loop {
+            while self.keys.has_remains() {
+                if reclaimed >= RECLAIMED_AT_ONCE {
+                    return true;
+                }
+                self.keys.reclaim(RECLAIMED_BETWEEN_LOOKS);
+                reclaimed += RECLAIMED_BETWEEN_LOOKS;
+                if (self.meter.total)() <= limit {
+                    return true;
+                }
+            }
+            if !may_evict {
+                return false;
+            }
+            if evicted == EVICTED_AT_ONCE || (self.meter.shards > 1 && (self.meter.own)() <= share) {
+                return true;
+            }
+            if !self.evict_one(&mut key) {
+                return false;
+            }
+            evicted += 1;
             if (self.meter.total)() <= limit {
                 return true;
             }
-            if self.meter.shards > 1 && (self.meter.own)() <= share {
-                return true;
-            }
-            if !self.evict_one() {
-                return false;
-            }
         }
-        true
     }
 
     /// Evicts in the course of a turn, without a command that asks for it; whether there is more to do.
@@ -66,77 +87,53 @@ impl Shard {
             return false;
         }
         let limit = settings.maxmemory;
-        if (self.meter.total)() <= limit || (self.meter.own)() <= limit / self.meter.shards {
+        if (self.meter.total)() <= limit || (self.meter.own)() <= limit / self.meter.shards.max(1) {
             return false;
         }
         self.keys.begin(0, now_ms, None);
-        self.make_room();
-        (self.meter.total)() > limit
+        self.make_room() && (self.meter.total)() > limit
     }
 
-    /// Evicts the best of a few keys chosen at random; false when there is none that may go.
-    fn evict_one(&mut self) -> bool {
+    /// Evicts the best of a few keys chosen at random; false when there is none that may go. `best` is room for a key.
+    fn evict_one(&mut self, best: &mut Vec<u8>) -> bool {
         let policy = self.keys.settings.maxmemory_policy;
         let samples = match policy {
             EvictionPolicy::AllKeysRandom | EvictionPolicy::VolatileRandom => 1,
-            _ => self.keys.settings.maxmemory_samples.max(1),
+            _ => self.keys.settings.maxmemory_samples.clamp(1, LARGEST_SAMPLE),
         };
-        let mut best: Option<(u64, usize, Box<[u8]>)> = None;
-        for _ in 0..samples {
-            let Some((database, key, score)) = self.sample(policy) else { break };
-            if best.as_ref().is_none_or(|(top, ..)| score > *top) {
-                best = Some((score, database, key));
-            }
-        }
-        let Some((_, database, key)) = best else { return false };
         let now_ms = self.keys.now_ms();
+        let mut top: Option<(u64, usize)> = None;
+        for _ in 0..samples {
+            self.keys.sample(policy.is_volatile(), |database, entry, settings| {
+                let score = score(entry, now_ms, settings);
+                if top.is_none_or(|(highest, _)| score > highest) {
+                    top = Some((score, database));
+                    best.clear();
+                    best.extend_from_slice(entry.key());
+                }
+            });
+        }
+        let Some((_, database)) = top else { return false };
         self.keys.begin(database, now_ms, None);
-        if self.keys.remove(&key) {
+        // A key that had expired is gone as soon as it is looked for, and was not evicted.
+        if self.keys.remove(best) {
             self.keys.stats.evicted += 1;
-            self.keys.changed(Class::Evicted, "evicted", &key);
+            self.keys.changed(Class::Evicted, "evicted", best);
         }
         true
     }
+}
 
-    /// A key that the policy may evict, with its database and how much it deserves it.
-    fn sample(&mut self, policy: EvictionPolicy) -> Option<(usize, Box<[u8]>, u64)> {
-        let only_marked = policy.is_volatile();
-        let databases = self.keys.databases().len();
-        let first = self.keys.random.random_range(0..databases);
-        for offset in 0..databases {
-            let number = (first + offset) % databases;
-            if self.keys.databases()[number].is_empty() {
-                continue;
-            }
-            let start = self.keys.random.random_range(0..SLOTS);
-            let pick = self.keys.random.random::<u32>() as usize;
-            let database = &self.keys.databases()[number];
-            for step in 0..SLOTS {
-                let Some(table) = database.table(((start + step) % SLOTS) as u16) else { break };
-                let candidates = if only_marked { table.marked() } else { table.len() };
-                if candidates > 0
-                    && let Some(entry) = table.nth(pick % candidates, only_marked)
-                {
-                    return Some((number, entry.key().into(), self.score(entry, policy)));
-                }
-            }
+/// How much an entry deserves to go.
+fn score(entry: EntryRef<'_>, now_ms: i64, settings: &Settings) -> u64 {
+    match settings.maxmemory_policy {
+        EvictionPolicy::AllKeysLru | EvictionPolicy::VolatileLru => u64::from(access::idle_s(entry.access(), now_ms)),
+        EvictionPolicy::AllKeysLfu | EvictionPolicy::VolatileLfu => {
+            255 - u64::from(access::frequency(entry.access(), now_ms, settings).min(255))
         }
-        None
-    }
-
-    fn score(&self, entry: EntryRef<'_>, policy: EvictionPolicy) -> u64 {
-        let now_ms = self.keys.now_ms();
-        match policy {
-            EvictionPolicy::AllKeysLru | EvictionPolicy::VolatileLru => {
-                u64::from(access::idle_s(entry.access(), now_ms))
-            }
-            EvictionPolicy::AllKeysLfu | EvictionPolicy::VolatileLfu => {
-                255 - u64::from(access::frequency(entry.access(), now_ms, &self.keys.settings).min(255))
-            }
-            EvictionPolicy::VolatileTtl => {
-                u64::MAX - entry.deadline_ms().map_or(u64::MAX, |deadline_ms| deadline_ms.max(0) as u64)
-            }
-            EvictionPolicy::AllKeysRandom | EvictionPolicy::VolatileRandom | EvictionPolicy::NoEviction => 0,
+        EvictionPolicy::VolatileTtl => {
+            u64::MAX - entry.deadline_ms().map_or(u64::MAX, |deadline_ms| deadline_ms.max(0) as u64)
         }
+        EvictionPolicy::AllKeysRandom | EvictionPolicy::VolatileRandom | EvictionPolicy::NoEviction => 0,
     }
 }

@@ -4,7 +4,6 @@
 //! next to nothing. Each call is bounded; the position is kept between calls.
 
 use crate::shard::Shard;
-use crate::slot::SLOTS;
 
 /// Where the sweep is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,42 +24,41 @@ pub struct Swept {
     pub wrapped: bool,
 }
 
-/// A slot without deadlines counts as this fraction of a key.
-const EMPTY_SLOTS_A_KEY: usize = 32;
+/// Finding the next slot with deadlines counts as this many keys, so that slots with few of them are not for free.
+const SLOT_COST: usize = 2;
 
 impl Shard {
     /// Looks at up to about `budget` keys from where the last call stopped, and removes those that expired before
     /// `now_ms`. Stops at the end of the keyspace.
     pub fn sweep_expired(&mut self, now_ms: i64, budget: usize) -> Swept {
         let mut swept = Swept::default();
-        let mut empty_slots = 0;
+        let mut spent = 0;
         let mut due: Vec<Box<[u8]>> = Vec::new();
-        while swept.examined + empty_slots / EMPTY_SLOTS_A_KEY < budget {
+        while spent < budget {
             let Some(database) = self.keys.databases().get(self.expiry.database) else {
                 self.expiry = Sweep::default();
                 swept.wrapped = true;
                 return swept;
             };
-            let table = if database.is_empty() { None } else { database.table(self.expiry.slot as u16) };
-            let Some(table) = table else {
-                self.expiry.slot = 0;
-                self.expiry.position = 0;
-                self.expiry.database += 1;
+            let Some((slot, table)) = database
+                .next_slot(self.expiry.slot, true)
+                .and_then(|slot| database.table(slot).map(|table| (slot, table)))
+            else {
+                self.expiry = Sweep { database: self.expiry.database + 1, ..Sweep::default() };
                 continue;
             };
-            let next = if table.marked() == 0 {
-                empty_slots += 1;
-                None
-            } else {
-                let (visited, next) = table.scan(self.expiry.position, budget - swept.examined, true, |entry| {
-                    if entry.deadline_ms().is_some_and(|deadline_ms| deadline_ms <= now_ms) {
-                        due.push(entry.key().into());
-                    }
-                });
-                swept.examined += visited;
-                next
-            };
-            self.keys.begin(self.expiry.database, now_ms, Some(self.expiry.slot as u16));
+            if usize::from(slot) != self.expiry.slot {
+                self.expiry.slot = slot.into();
+                self.expiry.position = 0;
+            }
+            let (visited, next) = table.scan(self.expiry.position, budget - spent, true, |entry| {
+                if entry.deadline_ms().is_some_and(|deadline_ms| deadline_ms <= now_ms) {
+                    due.push(entry.key().into());
+                }
+            });
+            swept.examined += visited;
+            spent += visited + SLOT_COST;
+            self.keys.begin(self.expiry.database, now_ms, Some(slot));
             for key in due.drain(..) {
                 swept.expired += usize::from(self.keys.remove_expired(&key));
             }
@@ -69,10 +67,6 @@ impl Shard {
                 None => {
                     self.expiry.position = 0;
                     self.expiry.slot += 1;
-                    if self.expiry.slot == SLOTS {
-                        self.expiry.slot = 0;
-                        self.expiry.database += 1;
-                    }
                 }
             }
         }

@@ -4,66 +4,20 @@
 //! hits and misses and notes the access. [`Keys::find_mut`] is for changing. Every change that a client could notice is
 //! told to [`Keys::changed`], once a key: what follows from a change (log, watched keys, notifications) hangs there.
 
-use rand::SeedableRng;
 use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
 
 use crate::access;
 use crate::entry::{Entry, EntryRef, Kind};
 use crate::error::CommandError;
 use crate::events::Class;
 use crate::hash_key;
-use crate::object::Object;
+use crate::remains::Remains;
 use crate::settings::Settings;
-use crate::slot::{SLOTS, key_slot};
-use crate::table::{BlockMut, Position, Table};
+use crate::slot::key_slot;
+use crate::table::{Position, Table};
 
-/// An entry borrowed to be changed.
-pub type EntryMut<'a> = BlockMut<'a, Entry>;
-
-/// Collections up to this many elements are freed on the spot, larger ones piecemeal by [`Keys::reclaim`].
-const FREED_AT_ONCE: usize = 64;
-
-/// One of a shard's databases: a table a slot.
-#[derive(Default)]
-pub struct Database {
-    /// Empty until the first key comes.
-    slots: Vec<Table<Entry>>,
-    len: usize,
-}
-
-impl Database {
-    /// Number of keys, expired ones included that nobody has noticed yet.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there is no key.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Number of keys with a deadline.
-    pub fn with_deadline(&self) -> usize {
-        self.slots.iter().map(Table::marked).sum()
-    }
-
-    /// The table of `slot`, unless the database was never used.
-    pub fn table(&self, slot: u16) -> Option<&Table<Entry>> {
-        self.slots.get(slot as usize)
-    }
-
-    fn table_mut(&mut self, slot: u16) -> &mut Table<Entry> {
-        if self.slots.is_empty() {
-            self.slots.resize_with(SLOTS, Table::new);
-        }
-        &mut self.slots[slot as usize]
-    }
-
-    /// Makes the tables of an unused database, so that the first key does not have to.
-    pub fn prepare(&mut self) {
-        self.table_mut(0);
-    }
-}
+pub use crate::database::{Database, EntryMut};
 
 /// What a shard counts about its keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,13 +51,7 @@ pub struct Keys {
     pub random: SmallRng,
     /// Whether reading leaves access stamps as they are (`CLIENT NO-TOUCH`).
     pub no_touch: bool,
-    remains: Vec<Remains>,
-}
-
-/// Something large on its way out.
-enum Remains {
-    Object(Box<Object>),
-    Tables(Vec<Table<Entry>>),
+    remains: Remains,
 }
 
 impl Keys {
@@ -118,7 +66,7 @@ impl Keys {
             stats: KeyStats::default(),
             random: SmallRng::seed_from_u64(seed),
             no_touch: false,
-            remains: Vec::new(),
+            remains: Remains::default(),
         };
         keys.databases.resize_with(databases.max(1), Database::default);
         keys.databases[0].prepare();
@@ -172,9 +120,9 @@ impl Keys {
     #[inline]
     fn locate(&mut self, key: &[u8]) -> Option<(u16, Position)> {
         let slot = self.slot_of(key);
-        let table = self.databases[self.selected].slots.get(slot as usize)?;
-        let position = table.find(hash_key(key), key)?;
-        if table.at(position).deadline_ms().is_some_and(|deadline_ms| deadline_ms <= self.now_ms) {
+        let database = &self.databases[self.selected];
+        let position = database.find(slot, hash_key(key), key)?;
+        if database.at(slot, position).deadline_ms().is_some_and(|deadline_ms| deadline_ms <= self.now_ms) {
             self.expire_at(slot, position);
             return None;
         }
@@ -183,37 +131,55 @@ impl Keys {
 
     #[cold]
     fn expire_at(&mut self, slot: u16, position: Position) {
-        let entry = self.remove_at(slot, position);
+        let entry = self.databases[self.selected].remove(slot, position);
         self.stats.expired += 1;
         self.changed(Class::Expired, "expired", entry.view().key());
         self.discard(entry);
     }
 
-    #[inline]
-    fn remove_at(&mut self, slot: u16, position: Position) -> Entry {
-        let database = &mut self.databases[self.selected];
-        database.len -= 1;
-        database.slots[slot as usize].remove(position)
-    }
-
     /// Finds a key for reading: counts a hit or a miss, and notes the access.
     #[inline]
     pub fn find(&mut self, key: &[u8]) -> Option<EntryRef<'_>> {
-        let Some((slot, position)) = self.locate(key) else {
-            self.stats.misses += 1;
-            return None;
-        };
-        self.stats.hits += 1;
-        let touch = !self.no_touch;
-        let table = &mut self.databases[self.selected].slots[slot as usize];
-        if touch {
-            let stamp = table.at(position).access();
-            let stamped = access::touched(stamp, self.now_ms, &self.settings, &mut self.random);
-            if stamped != stamp {
-                table.at_mut(position).set_access(stamped);
-            }
+        let (slot, position) = self.locate_counted(key)?;
+        if !self.no_touch {
+            self.note_access(slot, position);
         }
-        Some(table.at(position))
+        Some(self.databases[self.selected].at(slot, position))
+    }
+
+    /// Finds a key to tell something of it that is no use of its value: counts a hit or a miss, notes no access.
+    #[inline]
+    pub fn find_untouched(&mut self, key: &[u8]) -> Option<EntryRef<'_>> {
+        let (slot, position) = self.locate_counted(key)?;
+        Some(self.databases[self.selected].at(slot, position))
+    }
+
+    /// Notes an access to a key, whatever `no_touch` says; whether the key is there. Counts a hit or a miss.
+    pub fn touch(&mut self, key: &[u8]) -> bool {
+        let Some((slot, position)) = self.locate_counted(key) else { return false };
+        self.note_access(slot, position);
+        true
+    }
+
+    #[inline]
+    fn locate_counted(&mut self, key: &[u8]) -> Option<(u16, Position)> {
+        let found = self.locate(key);
+        if found.is_some() {
+            self.stats.hits += 1;
+        } else {
+            self.stats.misses += 1;
+        }
+        found
+    }
+
+    #[inline]
+    fn note_access(&mut self, slot: u16, position: Position) {
+        let database = &mut self.databases[self.selected];
+        let stamp = database.at(slot, position).access();
+        let stamped = access::touched(stamp, self.now_ms, &self.settings, &mut self.random);
+        if stamped != stamp {
+            database.at_mut(slot, position).set_access(stamped);
+        }
     }
 
     /// Finds a key for reading, and its type must be `kind`.
@@ -229,18 +195,20 @@ impl Keys {
     #[inline]
     pub fn peek(&mut self, key: &[u8]) -> Option<EntryRef<'_>> {
         let (slot, position) = self.locate(key)?;
-        Some(self.databases[self.selected].slots[slot as usize].at(position))
+        Some(self.databases[self.selected].at(slot, position))
     }
 
     /// Finds a key to change it; the access is noted.
     #[inline]
     pub fn find_mut(&mut self, key: &[u8]) -> Option<EntryMut<'_>> {
         let (slot, position) = self.locate(key)?;
-        let mut entry = self.databases[self.selected].slots[slot as usize].at_mut(position);
-        let stamp = entry.view().access();
-        let stamped = access::touched(stamp, self.now_ms, &self.settings, &mut self.random);
-        if stamped != stamp {
-            entry.set_access(stamped);
+        let mut entry = self.databases[self.selected].at_mut(slot, position);
+        if !self.no_touch {
+            let stamp = entry.view().access();
+            let stamped = access::touched(stamp, self.now_ms, &self.settings, &mut self.random);
+            if stamped != stamp {
+                entry.set_access(stamped);
+            }
         }
         Some(entry)
     }
@@ -272,7 +240,7 @@ impl Keys {
         let key = entry.view().key();
         match self.locate(key) {
             Some((slot, position)) => {
-                let mut place = self.databases[self.selected].slots[slot as usize].at_mut(position);
+                let mut place = self.databases[self.selected].at_mut(slot, position);
                 let old = std::mem::replace(&mut *place, entry);
                 drop(place);
                 self.discard(old);
@@ -286,15 +254,13 @@ impl Keys {
     pub fn add(&mut self, entry: Entry) {
         let key = entry.view().key();
         let (slot, hash) = (self.slot_of(key), hash_key(key));
-        let database = &mut self.databases[self.selected];
-        database.table_mut(slot).insert(hash, entry);
-        database.len += 1;
+        self.databases[self.selected].insert(slot, hash, entry);
     }
 
     /// Takes an entry out.
     pub fn take(&mut self, key: &[u8]) -> Option<Entry> {
         let (slot, position) = self.locate(key)?;
-        Some(self.remove_at(slot, position))
+        Some(self.databases[self.selected].remove(slot, position))
     }
 
     /// Removes a key; whether it was there. The caller tells [`Keys::changed`].
@@ -311,56 +277,14 @@ impl Keys {
 
     /// Frees an entry: at once when it is small, else piecemeal.
     #[inline]
-    pub fn discard(&mut self, mut entry: Entry) {
-        if entry.view().object().is_some_and(|object| object.elements() > FREED_AT_ONCE)
-            && let Some(object) = entry.take_object()
-        {
-            self.stats.lazy_freed += 1;
-            self.remains.push(Remains::Object(object));
-        }
+    pub fn discard(&mut self, entry: Entry) {
+        self.stats.lazy_freed += u64::from(self.remains.add_entry(entry));
     }
 
     /// Frees about `budget` elements of what waits to be freed; true when nothing is left.
     pub fn reclaim(&mut self, budget: usize) -> bool {
-        let mut left = budget;
-        while left > 0 {
-            match self.remains.last_mut() {
-                None => return true,
-                Some(Remains::Object(object)) => {
-                    let before = object.elements();
-                    if object.reclaim(left) {
-                        self.remains.pop();
-                    }
-                    left = left.saturating_sub(before.min(left).max(1));
-                }
-                Some(Remains::Tables(tables)) => match tables.last_mut() {
-                    None => {
-                        self.remains.pop();
-                    }
-                    Some(table) => {
-                        let mut entries = Vec::new();
-                        if table.drain_some(left, |entry| entries.push(entry)) {
-                            tables.pop();
-                        }
-                        left = left.saturating_sub(entries.len() + 1);
-                        for entry in entries {
-                            self.discard_drained(entry);
-                        }
-                    }
-                },
-            }
-        }
+        self.stats.lazy_freed += self.remains.reclaim(budget);
         self.remains.is_empty()
-    }
-
-    /// Like `discard`, but below the tables being drained, so that those stay on top of the stack.
-    fn discard_drained(&mut self, mut entry: Entry) {
-        if entry.view().object().is_some_and(|object| object.elements() > FREED_AT_ONCE)
-            && let Some(object) = entry.take_object()
-        {
-            self.stats.lazy_freed += 1;
-            self.remains.insert(0, Remains::Object(object));
-        }
     }
 
     /// Whether something waits to be freed.
@@ -368,28 +292,27 @@ impl Keys {
         !self.remains.is_empty()
     }
 
-    /// Objects that wait to be freed.
+    /// Objects that wait to be freed, and flushed databases.
     pub fn pending_remains(&self) -> usize {
         self.remains.len()
     }
 
-    /// Notes that `key` of the selected database changed in a way that clients can see.
+    /// Notes that `key` of the selected database changed in a way that clients can see. What goes because it expired or
+    /// to make room is no change that the command in progress made, so it is not counted as one.
     #[inline]
-    pub fn changed(&mut self, _class: Class, _event: &'static str, _key: &[u8]) {
-        self.stats.dirty += 1;
+    pub fn changed(&mut self, class: Class, _event: &'static str, _key: &[u8]) {
+        self.stats.dirty += u64::from(!matches!(class, Class::Expired | Class::Evicted));
     }
 
     /// Removes every key of database `database`; returns how many there were. Memory is freed piecemeal.
     pub fn flush(&mut self, database: usize) -> usize {
-        let taken = std::mem::take(&mut self.databases[database]);
+        let len = self.databases[database].len();
+        self.remains.add_tables(self.databases[database].take_tables());
         if database == 0 {
             self.databases[0].prepare();
         }
-        self.stats.dirty += taken.len as u64;
-        if !taken.slots.is_empty() {
-            self.remains.push(Remains::Tables(taken.slots));
-        }
-        taken.len
+        self.stats.dirty += len as u64;
+        len
     }
 
     /// Exchanges two databases.
@@ -406,15 +329,40 @@ impl Keys {
     /// Removes `key` of the selected database when it has expired; whether it did.
     pub fn remove_expired(&mut self, key: &[u8]) -> bool {
         let expired = self.stats.expired;
-        self.slot = None;
         self.locate(key);
         self.stats.expired > expired
+    }
+
+    /// Looks at a key of any database, or at one with a deadline, each with the same chance: `look` is given the number
+    /// of its database, the entry and the settings.
+    pub(crate) fn sample(&mut self, with_deadline: bool, look: impl FnOnce(usize, EntryRef<'_>, &Settings)) {
+        let candidates = |database: &Database| if with_deadline { database.with_deadline() } else { database.len() };
+        let total: usize = self.databases.iter().map(candidates).sum();
+        if total == 0 {
+            return;
+        }
+        let mut left = self.random.random_range(0..total);
+        for (number, database) in self.databases.iter().enumerate() {
+            let here = candidates(database);
+            if left < here {
+                if let Some(entry) = database.sample(with_deadline, &mut self.random) {
+                    look(number, entry, &self.settings);
+                }
+                return;
+            }
+            left -= here;
+        }
+    }
+
+    /// A key of a database, each with the same chance.
+    pub(crate) fn sample_in(&mut self, database: usize) -> Option<EntryRef<'_>> {
+        self.databases[database].sample(false, &mut self.random)
     }
 
     /// Asks the processor to load where the word for `key` is.
     #[inline]
     pub fn prefetch_word(&self, database: usize, slot: u16, hash: u64) {
-        if let Some(table) = self.databases[database].slots.get(slot as usize) {
+        if let Some(table) = self.databases[database].table(slot) {
             table.prefetch_word(hash);
         }
     }
@@ -422,7 +370,7 @@ impl Keys {
     /// Asks the processor to load the entry of a key.
     #[inline]
     pub fn prefetch_entry(&self, database: usize, slot: u16, hash: u64) {
-        if let Some(table) = self.databases[database].slots.get(slot as usize) {
+        if let Some(table) = self.databases[database].table(slot) {
             table.prefetch_block(hash);
         }
     }

@@ -6,7 +6,7 @@
 //! - memory: [`slab`] (blocks), [`entry`] (a key and its value in one block), [`table`] (entries by hash);
 //! - values: [`packed`] and [`ordered`] sequences, the collections ([`hash`], [`list`], [`set`], [`sorted_set`]) and
 //!   [`limit`]ers;
-//! - [`keys`]: the keyspace with expiry; [`eviction`] and [`expiry`] keep it in bounds;
+//! - [`database`]: a table a slot; [`keys`]: the keyspace with expiry; [`eviction`] and [`expiry`] keep it in bounds;
 //! - [`commands`]: a file a family, each command with all that is known of it ([`command`]);
 //! - [`shard`]: executes commands.
 
@@ -19,11 +19,13 @@ pub mod args;
 pub mod command;
 pub mod commands;
 pub mod context;
+pub mod database;
 pub mod entry;
 pub mod error;
 pub mod events;
 pub mod eviction;
 pub mod expiry;
+pub mod glob;
 pub mod hash;
 pub mod keys;
 pub mod limit;
@@ -32,7 +34,9 @@ pub mod number;
 pub mod object;
 pub mod ordered;
 pub mod packed;
+mod remains;
 pub mod reply;
+pub mod scan;
 pub mod set;
 pub mod settings;
 pub mod shard;

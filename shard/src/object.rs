@@ -49,6 +49,16 @@ impl Object {
         }
     }
 
+    /// A copy that shares nothing with the original.
+    pub fn duplicate(&self) -> Object {
+        match self {
+            Object::Hash(hash) => Object::Hash(hash.duplicate()),
+            Object::List(list) => Object::List(list.duplicate()),
+            Object::Set(set) => Object::Set(set.duplicate()),
+            Object::SortedSet(sorted_set) => Object::SortedSet(sorted_set.duplicate()),
+        }
+    }
+
     /// Frees about `budget` elements of an object that nobody uses any more; true when nothing is left.
     pub fn reclaim(&mut self, budget: usize) -> bool {
         match self {

@@ -156,15 +156,28 @@ impl<'a> Reply<'a> {
 
     /// A double; a bulk string in RESP2.
     pub fn double(&mut self, value: f64) {
-        let mut text = Vec::with_capacity(32);
-        number::write_f64(value, &mut text);
         if self.is_resp3() {
             self.out.push(b',');
-            self.out.extend_from_slice(&text);
+            number::write_f64(value, self.out);
             self.out.extend_from_slice(b"\r\n");
         } else {
-            self.bulk(&text);
+            self.bulk_double(value);
         }
+    }
+
+    /// A double as a bulk string.
+    pub fn bulk_double(&mut self, value: f64) {
+        // The text takes at most 24 bytes, so its length has one digit or two.
+        let start = self.out.len();
+        self.out.extend_from_slice(b"$00\r\n");
+        number::write_f64(value, self.out);
+        let len = self.out.len() - start - 5;
+        self.out[start + 1] = b'0' + (len / 10) as u8;
+        self.out[start + 2] = b'0' + (len % 10) as u8;
+        if len < 10 {
+            self.out.remove(start + 1);
+        }
+        self.out.extend_from_slice(b"\r\n");
     }
 
     /// A boolean; `1` or `0` in RESP2.

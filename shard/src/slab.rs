@@ -21,6 +21,10 @@ const PAGE_SIZE: usize = 16 * 1024;
 const PAGES_IN_CHUNK: usize = 64;
 const CHUNK_SIZE: usize = PAGE_SIZE * PAGES_IN_CHUNK;
 
+/// Blocks up to this many bytes really come from pages. With `--cfg ruvio_system_blocks` none does: each comes from the
+/// process's allocator, so that memory checkers see the bounds and the end of every block.
+const LARGEST_PAGED: usize = if cfg!(ruvio_system_blocks) { 0 } else { LARGEST_BLOCK };
+
 /// The bytes a block for `wanted` bytes really takes.
 #[inline]
 pub const fn block_size(wanted: usize) -> usize {
@@ -113,7 +117,7 @@ fn large_layout(size: usize) -> Layout {
 #[inline]
 pub fn allocate(wanted: usize) -> NonNull<u8> {
     let size = block_size(wanted);
-    if size > LARGEST_BLOCK {
+    if size > LARGEST_PAGED {
         let layout = large_layout(size);
         // SAFETY: the layout's size is not zero.
         return NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
@@ -129,7 +133,7 @@ pub fn allocate(wanted: usize) -> NonNull<u8> {
 #[inline]
 pub unsafe fn free(block: NonNull<u8>, wanted: usize) {
     let size = block_size(wanted);
-    if size > LARGEST_BLOCK {
+    if size > LARGEST_PAGED {
         // SAFETY: the caller's promise: same size, so same layout.
         unsafe { dealloc(block.as_ptr(), large_layout(size)) };
     } else {
@@ -147,7 +151,7 @@ pub unsafe fn resize(block: NonNull<u8>, old: usize, new: usize) -> NonNull<u8> 
     if old_size == new_size {
         return block;
     }
-    if old_size > LARGEST_BLOCK && new_size > LARGEST_BLOCK {
+    if old_size > LARGEST_PAGED && new_size > LARGEST_PAGED {
         let layout = large_layout(new_size);
         // SAFETY: the block was allocated with the old layout, by the caller's promise.
         let moved = unsafe { realloc(block.as_ptr(), large_layout(old_size), new_size) };
@@ -381,7 +385,7 @@ mod tests {
     fn block_sizes_hold_what_was_asked_for_and_waste_little() {
         for wanted in 1..100_000 {
             let size = block_size(wanted);
-            assert!(size >= wanted && size % GRANULE == 0, "{wanted} -> {size}");
+            assert!(size >= wanted && size.is_multiple_of(GRANULE), "{wanted} -> {size}");
             let waste = if wanted <= LARGEST_BLOCK { GRANULE } else { wanted / 8 };
             assert!(size - wanted < waste, "{wanted} -> {size}");
             assert_eq!(block_size(size), size);

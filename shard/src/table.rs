@@ -29,6 +29,9 @@ const TAG_SHIFT: u32 = 48;
 const MARK: u64 = 1;
 const ADDRESS_MASK: u64 = (1 << TAG_SHIFT) - 1 - 7;
 
+/// Tries to hit a block by chance before a table's segments, nearly empty then, are counted through.
+const SAMPLE_TRIES: usize = 32;
+
 /// Hash bits that a scan position holds.
 pub const SCAN_BITS: u32 = 38;
 
@@ -89,6 +92,7 @@ struct Deep {
 struct Directory {
     depth: u32,
     len: usize,
+    marked: usize,
     /// For each value of the first `depth` hash bits, the index of its segment.
     entries: Vec<u32>,
     segments: Vec<Deep>,
@@ -294,8 +298,14 @@ impl<T: Block> Table<T> {
     pub fn marked(&self) -> usize {
         match self.directory() {
             None => self.root.marked as usize,
-            Some(directory) => directory.segments.iter().map(|deep| deep.segment.marked as usize).sum(),
+            Some(directory) => directory.marked,
         }
+    }
+
+    /// Number of blocks, or of marked ones.
+    #[inline]
+    pub fn count(&self, marked_only: bool) -> usize {
+        if marked_only { self.marked() } else { self.len() }
     }
 
     #[inline]
@@ -388,12 +398,17 @@ impl<T: Block> Table<T> {
     /// The block at `position`, to be changed; its key must stay.
     #[inline]
     pub fn at_mut(&mut self, position: Position) -> BlockMut<'_, T> {
-        let segment = self.segment_mut(position.segment);
+        let (segment, total_marked) = if self.root.capacity == DIRECTORY {
+            let directory = self.directory_mut().expect("checked just now");
+            (&mut directory.segments[position.segment as usize].segment, Some(&mut directory.marked))
+        } else {
+            (&mut self.root, None)
+        };
         let index = position.index as usize;
         let word = segment.words()[index];
         // SAFETY: the table owns the block; the guard puts it back before the borrow ends.
         let block = ManuallyDrop::new(unsafe { T::from_raw(address(word)) });
-        BlockMut { block, segment, index, tag: word >> TAG_SHIFT }
+        BlockMut { block, segment, total_marked, index, tag: word >> TAG_SHIFT }
     }
 
     /// Adds a block whose key is not in the table.
@@ -412,6 +427,7 @@ impl<T: Block> Table<T> {
             self.segment_mut(number).insert(index, word_for(tag, raw, marked));
             if let Some(directory) = self.directory_mut() {
                 directory.len += 1;
+                directory.marked += usize::from(marked);
             }
             return Position { segment: number, index: index as u32 };
         }
@@ -422,6 +438,7 @@ impl<T: Block> Table<T> {
         let word = self.segment_mut(position.segment).remove(position.index as usize);
         if let Some(directory) = self.directory_mut() {
             directory.len -= 1;
+            directory.marked -= (word & MARK) as usize;
             if directory.len <= COLLAPSE_LIMIT {
                 self.collapse();
             }
@@ -434,9 +451,9 @@ impl<T: Block> Table<T> {
     fn split(&mut self, hash: u64) {
         if self.root.capacity != DIRECTORY {
             let segment = std::mem::replace(&mut self.root, Segment::new());
-            let len = segment.len as usize;
-            let directory =
-                Box::new(Directory { depth: 1, len, entries: vec![0, 0], segments: vec![Deep { segment, depth: 0 }] });
+            let (len, marked) = (segment.len as usize, segment.marked as usize);
+            let segments = vec![Deep { segment, depth: 0 }];
+            let directory = Box::new(Directory { depth: 1, len, marked, entries: vec![0, 0], segments });
             self.root.words = NonNull::from(Box::leak(directory)).cast();
             self.root.capacity = DIRECTORY;
         }
@@ -514,12 +531,12 @@ impl<T: Block> Table<T> {
     ///
     /// A position is the first [`SCAN_BITS`] bits of a hash, so it survives every change of the table: a key that is
     /// there during the whole scan is visited. With `marked_only` other blocks are passed over (but count).
-    pub fn scan(
-        &self,
+    pub fn scan<'a>(
+        &'a self,
         from: u64,
         count: usize,
         marked_only: bool,
-        mut visit: impl FnMut(T::Ref<'_>),
+        mut visit: impl FnMut(T::Ref<'a>),
     ) -> (usize, Option<u64>) {
         let mut from = from << (64 - SCAN_BITS);
         let mut visited = 0;
@@ -559,19 +576,34 @@ impl<T: Block> Table<T> {
     }
 
     /// A block chosen with equal chance for each; `random(n)` gives a number below `n`.
-    pub fn random(&self, mut random: impl FnMut(usize) -> usize) -> Option<T::Ref<'_>> {
-        if self.is_empty() {
+    pub fn random(&self, random: impl FnMut(usize) -> usize) -> Option<T::Ref<'_>> {
+        self.sample(false, random)
+    }
+
+    /// A block, or a marked one, chosen with equal chance for each; `random(n)` gives a number below `n`.
+    pub fn sample(&self, marked_only: bool, mut random: impl FnMut(usize) -> usize) -> Option<T::Ref<'_>> {
+        let candidates = self.count(marked_only);
+        if candidates == 0 {
             return None;
         }
-        let segments = self.directory().map_or(1, |directory| directory.segments.len());
-        loop {
-            let segment = self.segment(random(segments) as u32);
-            let index = if segments == 1 { random(segment.len as usize) } else { random(SEGMENT_LIMIT) };
-            if let Some(&word) = segment.words().get(index) {
-                // SAFETY: the table owns the block and stays borrowed.
-                return Some(unsafe { T::view(address(word)) });
+        if let Some(directory) = self.directory() {
+            for _ in 0..SAMPLE_TRIES {
+                let segment = &directory.segments[random(directory.segments.len())].segment;
+                let index = random(SEGMENT_LIMIT);
+                let word = if !marked_only {
+                    segment.words().get(index)
+                } else if index < segment.marked as usize {
+                    segment.words().iter().filter(|word| **word & MARK != 0).nth(index)
+                } else {
+                    None
+                };
+                if let Some(&word) = word {
+                    // SAFETY: the table owns the block and stays borrowed.
+                    return Some(unsafe { T::view(address(word)) });
+                }
             }
         }
+        self.nth(random(candidates), marked_only)
     }
 
     /// The `index`-th block in table order, or the `index`-th marked one.
@@ -600,6 +632,7 @@ impl<T: Block> Table<T> {
                 Some(directory) => match directory.segments.pop() {
                     Some(deep) => {
                         directory.len -= deep.segment.len as usize;
+                        directory.marked -= deep.segment.marked as usize;
                         // The directory no longer leads anywhere: what is left is only drained.
                         deep.segment
                     }
@@ -660,6 +693,8 @@ impl Segment {
 pub struct BlockMut<'a, T: Block> {
     block: ManuallyDrop<T>,
     segment: &'a mut Segment,
+    /// The directory's count of marked blocks, where there is a directory.
+    total_marked: Option<&'a mut usize>,
     index: usize,
     tag: u64,
 }
@@ -686,7 +721,11 @@ impl<T: Block> Drop for BlockMut<'_, T> {
         let raw = unsafe { ManuallyDrop::take(&mut self.block) }.into_raw();
         // SAFETY: the block was given up just now.
         let marked = unsafe { T::marked(raw) };
+        let before = self.segment.marked;
         self.segment.set(self.index, word_for(self.tag, raw, marked));
+        if let Some(total) = &mut self.total_marked {
+            **total = **total - before as usize + self.segment.marked as usize;
+        }
     }
 }
 

@@ -1,0 +1,158 @@
+//! `HRANDFIELD`.
+
+use std::collections::HashSet;
+
+use rand::RngExt;
+use rand::rngs::SmallRng;
+
+use super::{Args, reply_element};
+use crate::context::Context;
+use crate::entry::Kind;
+use crate::error::{CommandError, CommandResult};
+use crate::hash::Hash;
+use crate::number::parse_i64;
+use crate::packed::Element;
+use crate::reply::Reply;
+
+type Pair<'a> = (Element<'a>, Element<'a>);
+
+pub(super) fn hrandfield(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    if args.len() == 2 {
+        let mut random = context.keys.random.clone();
+        let hash = context.keys.find_kind(args.at(1), Kind::Hash)?.map(Hash::of);
+        match hash.and_then(|hash| hash.random(|below| random.random_range(0..below))) {
+            Some((field, _)) => reply_element(&mut context.reply, field),
+            None => context.reply.null(),
+        }
+        context.keys.random = random;
+        return Ok(());
+    }
+    let count = parse_i64(args.at(2)).ok_or(CommandError::NOT_AN_INTEGER)?;
+    if count == i64::MIN {
+        return Err(CommandError::new(
+            "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
+        ));
+    }
+    let with_values = match args.len() {
+        3 => false,
+        4 if args.is(3, "withvalues") => true,
+        _ => return Err(CommandError::SYNTAX),
+    };
+    if with_values && count.unsigned_abs() > i64::MAX as u64 / 2 {
+        return Err(CommandError::new("ERR value is out of range"));
+    }
+    let reply_max = context.keys.settings.proto_max_bulk_len;
+    let mut random = context.keys.random.clone();
+    let hash = context.keys.find_kind(args.at(1), Kind::Hash)?.map(Hash::of);
+    let mut answer = Answer { reply: &mut context.reply, with_values };
+    let result = match hash {
+        None => {
+            answer.begin(0);
+            Ok(())
+        }
+        Some(hash) if count < 0 => repeated(hash, count.unsigned_abs(), reply_max, &mut random, &mut answer),
+        Some(hash) => {
+            distinct(hash, usize::try_from(count).unwrap_or(usize::MAX), &mut random, &mut answer);
+            Ok(())
+        }
+    };
+    context.keys.random = random;
+    result
+}
+
+/// The reply, with or without values.
+struct Answer<'r, 'a> {
+    reply: &'r mut Reply<'a>,
+    with_values: bool,
+}
+
+impl Answer<'_, '_> {
+    fn begin(&mut self, fields: usize) {
+        let flat = self.with_values && !self.reply.is_resp3();
+        self.reply.array(if flat { fields * 2 } else { fields });
+    }
+
+    fn put(&mut self, (field, value): Pair<'_>) {
+        if self.with_values && self.reply.is_resp3() {
+            self.reply.array(2);
+        }
+        reply_element(self.reply, field);
+        if self.with_values {
+            reply_element(self.reply, value);
+        }
+    }
+}
+
+/// `count` choices, each among all fields.
+///
+/// # Errors
+///
+/// When the reply grows past `reply_max` bytes: any client may ask for more than there is memory.
+fn repeated(
+    hash: Hash<'_>,
+    count: u64,
+    reply_max: usize,
+    random: &mut SmallRng,
+    answer: &mut Answer<'_, '_>,
+) -> CommandResult {
+    let packed = match hash {
+        Hash::Packed(_) => pairs(hash),
+        Hash::Large(_) => Vec::new(),
+    };
+    let start = answer.reply.mark();
+    answer.begin(usize::try_from(count).unwrap_or(usize::MAX));
+    for _ in 0..count {
+        let chosen = match hash {
+            Hash::Packed(_) => packed.get(random.random_range(0..packed.len().max(1))).copied(),
+            Hash::Large(_) => hash.random(|below| random.random_range(0..below)),
+        };
+        if let Some(pair) = chosen {
+            answer.put(pair);
+        }
+        if answer.reply.mark() - start > reply_max {
+            return Err(CommandError::new("ERR value is out of range"));
+        }
+    }
+    Ok(())
+}
+
+/// Up to `count` fields, none of them twice.
+fn distinct(hash: Hash<'_>, count: usize, random: &mut SmallRng, answer: &mut Answer<'_, '_>) {
+    let fields = hash.len();
+    if count >= fields {
+        answer.begin(fields);
+        hash.for_each(|field, value| answer.put((field, value)));
+        return;
+    }
+    answer.begin(count);
+    match hash {
+        // So few of many that one is seldom chosen twice.
+        Hash::Large(large) if count < fields / 3 => {
+            let mut chosen = HashSet::with_capacity(count);
+            while chosen.len() < count {
+                let Some(field) = large.random(|below| random.random_range(0..below)) else { return };
+                let (name, value) = field.parts();
+                if chosen.insert(name) {
+                    answer.put((Element::Bytes(name), Element::Bytes(value)));
+                }
+            }
+        }
+        _ => {
+            // Each field is taken with the chance that leaves every choice equally likely.
+            let (mut wanted, mut left) = (count, fields);
+            hash.for_each(|field, value| {
+                if random.random_range(0..left.max(1)) < wanted {
+                    wanted -= 1;
+                    answer.put((field, value));
+                }
+                left = left.saturating_sub(1);
+            });
+        }
+    }
+}
+
+fn pairs(hash: Hash<'_>) -> Vec<Pair<'_>> {
+    let mut pairs = Vec::new();
+    hash.for_each(|field, value| pairs.push((field, value)));
+    pairs
+}

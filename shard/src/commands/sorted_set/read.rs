@@ -1,0 +1,273 @@
+//! Reading single members, counts and ranks.
+
+use rand::RngExt;
+
+use super::{reply_member, reply_members};
+use crate::args::Args;
+use crate::context::Context;
+use crate::entry::Kind;
+use crate::error::{CommandError, CommandResult};
+use crate::glob;
+use crate::number::{parse_i64, write_f64};
+use crate::packed::{Element, IntBuffer};
+use crate::sorted_set::{LexRange, ScoreRange, SortedSetRef};
+
+pub(super) fn zcard(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    let len = context.keys.find_kind(args.at(1), Kind::SortedSet)?.map_or(0, |entry| SortedSetRef::of(entry).len());
+    context.reply.count(len);
+    Ok(())
+}
+
+pub(super) fn zcount(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    let range = ScoreRange::parse(args.at(2), args.at(3))?;
+    let found = context.keys.find_kind(args.at(1), Kind::SortedSet)?;
+    context.reply.count(found.map_or(0, |entry| SortedSetRef::of(entry).ranks_by_score(&range).len()));
+    Ok(())
+}
+
+pub(super) fn zlexcount(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    let range = LexRange::parse(args.at(2), args.at(3))?;
+    let found = context.keys.find_kind(args.at(1), Kind::SortedSet)?;
+    context.reply.count(found.map_or(0, |entry| SortedSetRef::of(entry).ranks_by_lex(&range).len()));
+    Ok(())
+}
+
+pub(super) fn zscore(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    let found = context.keys.find_kind(args.at(1), Kind::SortedSet)?;
+    match found.and_then(|entry| SortedSetRef::of(entry).score(args.at(2))) {
+        Some(score) => context.reply.double(score),
+        None => context.reply.null(),
+    }
+    Ok(())
+}
+
+pub(super) fn zmscore(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    let set = context.keys.find_kind(args.at(1), Kind::SortedSet)?.map(SortedSetRef::of);
+    let members = args.from(2);
+    context.reply.array(members.len());
+    for member in members.iter() {
+        match set.and_then(|set| set.score(member)) {
+            Some(score) => context.reply.double(score),
+            None => context.reply.null(),
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn zrank(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    rank(context, args, false)
+}
+
+pub(super) fn zrevrank(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    rank(context, args, true)
+}
+
+fn rank(context: &mut Context<'_>, args: Args<'_>, descending: bool) -> CommandResult {
+    let with_score = match args.len() {
+        3 => false,
+        4 if args.is(3, "withscore") => true,
+        _ => return Err(CommandError::SYNTAX),
+    };
+    let set = context.keys.find_kind(args.at(1), Kind::SortedSet)?.map(SortedSetRef::of);
+    let found = set.and_then(|set| {
+        let (rank, score) = set.rank(args.at(2))?;
+        Some((if descending { set.len() - 1 - rank } else { rank }, score))
+    });
+    match found {
+        Some((rank, score)) if with_score => {
+            context.reply.array(2);
+            context.reply.count(rank);
+            context.reply.double(score);
+        }
+        Some((rank, _)) => context.reply.count(rank),
+        None if with_score => context.reply.null_array(),
+        None => context.reply.null(),
+    }
+    Ok(())
+}
+
+pub(super) fn zrandmember(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    let key = args.at(1);
+    let Some(count) = args.get(2) else { return random_member(context, key) };
+    let count = parse_i64(count).ok_or(CommandError::NOT_AN_INTEGER)?;
+    if count == i64::MIN {
+        let text = format!("ERR value is out of range, value must between {} and {}", -i64::MAX, i64::MAX);
+        return Err(CommandError::new(text));
+    }
+    let with_scores = match args.len() {
+        3 => false,
+        4 if args.is(3, "withscores") => true,
+        _ => return Err(CommandError::SYNTAX),
+    };
+    // The number of replies must fit an integer.
+    if with_scores && !(-i64::MAX / 2..=i64::MAX / 2).contains(&count) {
+        return Err(CommandError::new("ERR value is out of range"));
+    }
+    let Some(set) = context.keys.find_kind(key, Kind::SortedSet)?.map(SortedSetRef::of) else {
+        context.reply.array(0);
+        return Ok(());
+    };
+    let len = set.len();
+    let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
+    if wanted == 0 {
+        context.reply.array(0);
+        return Ok(());
+    }
+    if count > 0 && wanted >= len {
+        reply_members(&mut context.reply, set.all().rev(), len, with_scores);
+        return Ok(());
+    }
+    // The ranks are chosen while the set is not borrowed; it is the same set afterwards.
+    let chosen = (count > 0).then(|| rand::seq::index::sample(&mut context.keys.random, len, wanted));
+    let mut random = context.keys.random.clone();
+    let Some(set) = context.keys.peek(key).map(SortedSetRef::of) else { return Ok(()) };
+    let pairs: Vec<(Element<'_>, f64)> = match set {
+        SortedSetRef::Packed(_) => set.all().collect(),
+        SortedSetRef::Large(_) => Vec::new(),
+    };
+    let at = |rank: usize| match set {
+        SortedSetRef::Packed(_) => pairs.get(rank).copied(),
+        SortedSetRef::Large(_) => set.members(rank..rank + 1).next(),
+    };
+    match chosen {
+        Some(ranks) => reply_members(&mut context.reply, ranks.into_iter().filter_map(at), wanted, with_scores),
+        None => {
+            let picks = (0..wanted).filter_map(|_| at(random.random_range(0..len)));
+            reply_members(&mut context.reply, picks, wanted, with_scores);
+            context.keys.random = random;
+        }
+    }
+    Ok(())
+}
+
+fn random_member(context: &mut Context<'_>, key: &[u8]) -> CommandResult {
+    let Some(len) = context.keys.find_kind(key, Kind::SortedSet)?.map(|entry| SortedSetRef::of(entry).len()) else {
+        context.reply.null();
+        return Ok(());
+    };
+    let rank = context.keys.random.random_range(0..len.max(1));
+    let set = context.keys.peek(key).map(SortedSetRef::of);
+    match set.and_then(|set| set.members(rank..rank + 1).next()) {
+        Some((member, _)) => reply_member(&mut context.reply, member),
+        None => context.reply.null(),
+    }
+    Ok(())
+}
+
+pub(super) fn zscan(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    let cursor = parse_cursor(args.at(2)).ok_or(CommandError::INVALID_CURSOR)?;
+    let Some(set) = context.keys.find_kind(args.at(1), Kind::SortedSet)?.map(SortedSetRef::of) else {
+        context.reply.array(2);
+        context.reply.bulk(b"0");
+        context.reply.array(0);
+        return Ok(());
+    };
+    let mut pattern = None;
+    let mut count = 10;
+    let mut index = 3;
+    while index < args.len() {
+        let Some(value) = args.get(index + 1) else { return Err(CommandError::SYNTAX) };
+        if args.is(index, "count") {
+            count = parse_i64(value).ok_or(CommandError::NOT_AN_INTEGER)?;
+            if count < 1 {
+                return Err(CommandError::SYNTAX);
+            }
+        } else if args.is(index, "match") {
+            // A lone star matches everything.
+            pattern = Some(value).filter(|pattern| *pattern != b"*");
+        } else {
+            return Err(CommandError::SYNTAX);
+        }
+        index += 2;
+    }
+    let matches = |member: &[u8]| pattern.is_none_or(|pattern| glob::matches(pattern, member));
+    let reply = &mut context.reply;
+    reply.array(2);
+    let mut words = 0;
+    match set {
+        SortedSetRef::Packed(_) => {
+            reply.bulk(b"0");
+            let elements = reply.begin_array();
+            let mut scratch = IntBuffer::new();
+            for (member, score) in set.all() {
+                if matches(member.as_bytes(&mut scratch)) {
+                    reply_member(reply, member);
+                    reply.bulk_double(score);
+                    words += 2;
+                }
+            }
+            reply.end(elements, words);
+        }
+        SortedSetRef::Large(large) => {
+            let mut found = Vec::new();
+            let next = large.scan(cursor, usize::try_from(count).unwrap_or(usize::MAX), |member, score| {
+                if matches(member) {
+                    found.push((member, score));
+                }
+            });
+            reply.bulk_integer(next.map_or(0, |position| position as i64));
+            reply.array(found.len() * 2);
+            for (member, score) in found {
+                reply.bulk(member);
+                reply.bulk(&seventeen_digits(score));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A cursor as C's `strtoul` reads it: it has a sign and may be empty.
+fn parse_cursor(word: &[u8]) -> Option<u64> {
+    let (negative, digits) = match word {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, word),
+    };
+    if word.is_empty() {
+        return Some(0);
+    }
+    if !digits.first()?.is_ascii_digit() {
+        return None;
+    }
+    let cursor: u64 = str::from_utf8(digits).ok()?.parse().ok()?;
+    Some(if negative { cursor.wrapping_neg() } else { cursor })
+}
+
+/// A score as `ZSCAN` shows those of a large sorted set: C's `%.17g`, not the shortest digits.
+fn seventeen_digits(score: f64) -> Vec<u8> {
+    const DIGITS: i32 = 17;
+    let mut text = Vec::with_capacity(32);
+    if score == 0.0 || score.is_infinite() {
+        write_f64(score, &mut text);
+        return text;
+    }
+    let scientific = format!("{:.1$e}", score.abs(), DIGITS as usize - 1);
+    let (significand, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let digits: Vec<u8> = significand.bytes().filter(u8::is_ascii_digit).collect();
+    let significant = digits.iter().rposition(|digit| *digit != b'0').map_or(1, |last| last + 1);
+    if score < 0.0 {
+        text.push(b'-');
+    }
+    // Digits before the point, in the form that is written.
+    let before = if (-4..DIGITS).contains(&exponent) { exponent + 1 } else { 1 };
+    match usize::try_from(before) {
+        Ok(before) if before > 0 => {
+            text.extend_from_slice(&digits[..before]);
+            if significant > before {
+                text.push(b'.');
+                text.extend_from_slice(&digits[before..significant]);
+            }
+        }
+        _ => {
+            text.extend_from_slice(b"0.");
+            text.extend(std::iter::repeat_n(b'0', before.unsigned_abs() as usize));
+            text.extend_from_slice(&digits[..significant]);
+        }
+    }
+    if !(-4..DIGITS).contains(&exponent) {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        text.extend_from_slice(format!("e{sign}{:02}", exponent.unsigned_abs()).as_bytes());
+    }
+    text
+}

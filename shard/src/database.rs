@@ -1,0 +1,216 @@
+//! A shard's database: a table a slot, and counts that find keys without walking the slots.
+//!
+//! Slots are counted in groups of [`SLOTS_IN_GROUP`], all keys and those with a deadline. With them the n-th key is
+//! found by one pass over the groups and the tables of one group, so a choice is uniform over the keys, and a walk over
+//! the slots passes over empty ones in steps of a group.
+
+use std::mem;
+use std::ops::{Deref, DerefMut};
+
+use rand::RngExt;
+use rand::rngs::SmallRng;
+
+use crate::entry::{Entry, EntryRef};
+use crate::slot::SLOTS;
+use crate::table::{BlockMut, Position, Table};
+
+const SLOTS_IN_GROUP: usize = 32;
+
+/// How many keys there are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    keys: usize,
+    with_deadline: usize,
+}
+
+impl Counts {
+    #[inline]
+    fn of(self, with_deadline: bool) -> usize {
+        if with_deadline { self.with_deadline } else { self.keys }
+    }
+
+    #[inline]
+    fn add(&mut self, has_deadline: bool) {
+        self.keys += 1;
+        self.with_deadline += usize::from(has_deadline);
+    }
+
+    #[inline]
+    fn subtract(&mut self, has_deadline: bool) {
+        self.keys -= 1;
+        self.with_deadline -= usize::from(has_deadline);
+    }
+
+    #[inline]
+    fn set_deadline(&mut self, has_deadline: bool) {
+        if has_deadline {
+            self.with_deadline += 1;
+        } else {
+            self.with_deadline -= 1;
+        }
+    }
+}
+
+#[inline]
+fn has_deadline(entry: &Entry) -> bool {
+    entry.view().deadline_ms().is_some()
+}
+
+/// One of a shard's databases. Keys that have expired count until somebody notices.
+#[derive(Default)]
+pub struct Database {
+    /// Empty until the first key comes, as `groups` is.
+    slots: Vec<Table<Entry>>,
+    groups: Vec<Counts>,
+    total: Counts,
+}
+
+impl Database {
+    /// Number of keys.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.total.keys
+    }
+
+    /// Whether there is no key.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.total.keys == 0
+    }
+
+    /// Number of keys with a deadline.
+    #[inline]
+    pub fn with_deadline(&self) -> usize {
+        self.total.with_deadline
+    }
+
+    /// The table of `slot`, unless the database was never used.
+    #[inline]
+    pub fn table(&self, slot: u16) -> Option<&Table<Entry>> {
+        self.slots.get(slot as usize)
+    }
+
+    /// Makes the tables of an unused database, so that the first key does not have to.
+    pub fn prepare(&mut self) {
+        if self.slots.is_empty() {
+            self.slots.resize_with(SLOTS, Table::new);
+            self.groups.resize(SLOTS / SLOTS_IN_GROUP, Counts::default());
+        }
+    }
+
+    /// The first slot from `from` on that holds a key, or a key with a deadline.
+    pub fn next_slot(&self, from: usize, with_deadline: bool) -> Option<u16> {
+        let mut slot = from;
+        while slot < self.slots.len() {
+            if self.groups[slot / SLOTS_IN_GROUP].of(with_deadline) == 0 {
+                slot = (slot / SLOTS_IN_GROUP + 1) * SLOTS_IN_GROUP;
+                continue;
+            }
+            if self.slots[slot].count(with_deadline) > 0 {
+                return Some(slot as u16);
+            }
+            slot += 1;
+        }
+        None
+    }
+
+    /// A key, or a key with a deadline, each with the same chance.
+    pub fn sample(&self, with_deadline: bool, random: &mut SmallRng) -> Option<EntryRef<'_>> {
+        let candidates = self.total.of(with_deadline);
+        if candidates == 0 {
+            return None;
+        }
+        let mut left = random.random_range(0..candidates);
+        let group = self.groups.iter().position(|counts| {
+            let here = counts.of(with_deadline);
+            let found = left < here;
+            if !found {
+                left -= here;
+            }
+            found
+        })?;
+        for table in &self.slots[group * SLOTS_IN_GROUP..][..SLOTS_IN_GROUP] {
+            let here = table.count(with_deadline);
+            if left < here {
+                return table.sample(with_deadline, |below| random.random_range(0..below));
+            }
+            left -= here;
+        }
+        None
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, slot: u16, hash: u64, key: &[u8]) -> Option<Position> {
+        self.slots.get(slot as usize)?.find(hash, key)
+    }
+
+    #[inline]
+    pub(crate) fn at(&self, slot: u16, position: Position) -> EntryRef<'_> {
+        self.slots[slot as usize].at(position)
+    }
+
+    #[inline]
+    pub(crate) fn at_mut(&mut self, slot: u16, position: Position) -> EntryMut<'_> {
+        let block = self.slots[slot as usize].at_mut(position);
+        let had_deadline = has_deadline(&block);
+        let group = &mut self.groups[slot as usize / SLOTS_IN_GROUP];
+        EntryMut { block, had_deadline, group, total: &mut self.total }
+    }
+
+    #[inline]
+    pub(crate) fn insert(&mut self, slot: u16, hash: u64, entry: Entry) {
+        self.prepare();
+        let has_deadline = has_deadline(&entry);
+        self.slots[slot as usize].insert(hash, entry);
+        self.groups[slot as usize / SLOTS_IN_GROUP].add(has_deadline);
+        self.total.add(has_deadline);
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, slot: u16, position: Position) -> Entry {
+        let entry = self.slots[slot as usize].remove(position);
+        let has_deadline = has_deadline(&entry);
+        self.groups[slot as usize / SLOTS_IN_GROUP].subtract(has_deadline);
+        self.total.subtract(has_deadline);
+        entry
+    }
+
+    /// Leaves the database as new; returns the tables it had.
+    pub(crate) fn take_tables(&mut self) -> Vec<Table<Entry>> {
+        mem::take(self).slots
+    }
+}
+
+/// An entry borrowed to be changed; its key must stay. When the borrow ends, the database takes note.
+pub struct EntryMut<'a> {
+    block: BlockMut<'a, Entry>,
+    had_deadline: bool,
+    group: &'a mut Counts,
+    total: &'a mut Counts,
+}
+
+impl Deref for EntryMut<'_> {
+    type Target = Entry;
+    #[inline]
+    fn deref(&self) -> &Entry {
+        &self.block
+    }
+}
+
+impl DerefMut for EntryMut<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Entry {
+        &mut self.block
+    }
+}
+
+impl Drop for EntryMut<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let has_deadline = has_deadline(&self.block);
+        if has_deadline != self.had_deadline {
+            self.group.set_deadline(has_deadline);
+            self.total.set_deadline(has_deadline);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What is too large to be freed at once: removed from the keyspace, and freed piecemeal between commands.
+
+use crate::entry::Entry;
+use crate::object::Object;
+use crate::table::Table;
+
+/// Collections up to this many elements are freed on the spot.
+const FREED_AT_ONCE: usize = 64;
+
+/// Objects and tables that nobody uses any more.
+#[derive(Default)]
+pub(crate) struct Remains {
+    /// Freed before any further table is taken apart, so that they never pile up.
+    objects: Vec<Object>,
+    /// The tables of flushed databases.
+    tables: Vec<Vec<Table<Entry>>>,
+}
+
+impl Remains {
+    /// Frees an entry: at once when it is small, else only its block, and the object is kept here. Whether it was kept.
+    #[inline]
+    pub(crate) fn add_entry(&mut self, mut entry: Entry) -> bool {
+        if entry.view().object().is_some_and(|object| object.elements() > FREED_AT_ONCE)
+            && let Some(object) = entry.take_object()
+        {
+            self.objects.push(*object);
+            return true;
+        }
+        false
+    }
+
+    pub(crate) fn add_tables(&mut self, tables: Vec<Table<Entry>>) {
+        if !tables.is_empty() {
+            self.tables.push(tables);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.objects.is_empty() && self.tables.is_empty()
+    }
+
+    /// Objects that wait, and databases.
+    pub(crate) fn len(&self) -> usize {
+        self.objects.len() + self.tables.len()
+    }
+
+    /// Frees about `budget` elements or keys; returns how many further objects were found to be large.
+    pub(crate) fn reclaim(&mut self, budget: usize) -> u64 {
+        let mut left = budget;
+        let mut kept = 0;
+        while left > 0 {
+            if let Some(object) = self.objects.last_mut() {
+                let before = object.elements();
+                if object.reclaim(left) {
+                    self.objects.pop();
+                }
+                left = left.saturating_sub(before.min(left).max(1));
+                continue;
+            }
+            let Some(tables) = self.tables.last_mut() else { break };
+            let Some(table) = tables.last_mut() else {
+                self.tables.pop();
+                continue;
+            };
+            let mut entries = Vec::new();
+            if table.drain_some(left, |entry| entries.push(entry)) {
+                tables.pop();
+            }
+            left = left.saturating_sub(entries.len() + 1);
+            for entry in entries {
+                kept += u64::from(self.add_entry(entry));
+            }
+        }
+        kept
+    }
+}

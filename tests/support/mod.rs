@@ -1,0 +1,14 @@
+//! What the black-box tests share: a server process, a small RESP client, and scripts of commands with their replies.
+
+mod connection;
+mod notation;
+mod ports;
+mod script;
+mod server;
+mod value;
+
+pub use connection::{Connection, encode_command};
+pub use ports::PortBlock;
+pub use script::{check, replies, replies_resp3};
+pub use server::{Options, Server, wait_until};
+pub use value::Value;
