@@ -89,16 +89,7 @@ pub static COMMANDS: &[ServerCommand] = &[
         "<ON | OFF>",
         no_touch,
     ),
-    command(
-        "client|help",
-        2,
-        Flags::LOADING.and(Flags::STALE),
-        "5.0.0",
-        "O(1)",
-        "Lists the subcommands.",
-        "",
-        help,
-    ),
+    command("client|help", 2, Flags::LOADING.and(Flags::STALE), "5.0.0", "O(1)", "Lists the subcommands.", "", help),
 ];
 
 #[expect(clippy::too_many_arguments, reason = "each is a field of the specification")]
@@ -113,8 +104,18 @@ const fn command(
     run: Run,
 ) -> ServerCommand {
     let categories = Categories::CONNECTION;
-    let spec =
-        Spec { name, arity, flags, keys: &[], categories, group: Group::Connection, since, complexity, summary, syntax };
+    let spec = Spec {
+        name,
+        arity,
+        flags,
+        keys: &[],
+        categories,
+        group: Group::Connection,
+        since,
+        complexity,
+        summary,
+        syntax,
+    };
     ServerCommand { spec, run: Some(run) }
 }
 
@@ -280,7 +281,9 @@ fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
         + executing;
     let mut line = Vec::with_capacity(400);
     let fd = client.socket.as_raw_fd();
-    line.extend_from_slice(format!("id={} addr={} laddr={} fd={fd} name=", client.id, client.peer, client.local).as_bytes());
+    line.extend_from_slice(
+        format!("id={} addr={} laddr={} fd={fd} name=", client.id, client.peer, client.local).as_bytes(),
+    );
     line.extend_from_slice(&client.name);
     let mut write = |text: std::fmt::Arguments<'_>| {
         // Writing to memory does not fail.
@@ -429,8 +432,7 @@ fn parse_filter(args: Args<'_>, caller: u64, filter: &mut Filter) -> Result<(), 
         match args.at(place).to_ascii_lowercase().as_slice() {
             b"id" => {
                 let id = number::parse_i64(value).and_then(|id| u64::try_from(id).ok()).filter(|&id| id > 0);
-                filter.id =
-                    Some(id.ok_or_else(|| CommandError::new("ERR client-id should be greater than 0"))?);
+                filter.id = Some(id.ok_or_else(|| CommandError::new("ERR client-id should be greater than 0"))?);
             }
             b"maxage" => {
                 let age_s = number::parse_i64(value)

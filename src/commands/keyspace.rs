@@ -258,11 +258,7 @@ fn flush_all(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     flush(request, 0..databases, waits)
 }
 
-fn flush(
-    request: &mut Request<'_>,
-    databases: std::ops::Range<usize>,
-    waits: bool,
-) -> Result<Flow, CommandError> {
+fn flush(request: &mut Request<'_>, databases: std::ops::Range<usize>, waits: bool) -> Result<Flow, CommandError> {
     request.core.gather(
         request.client,
         move |core: &mut Core| {

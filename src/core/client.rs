@@ -177,7 +177,8 @@ impl Client {
 
     /// Bytes of replies that came before an earlier one.
     pub fn early_bytes(&self) -> usize {
-        let early = self.pieces.iter().map(|piece| if let Piece::Early(encoded) = piece { encoded.capacity() } else { 0 });
+        let early =
+            self.pieces.iter().map(|piece| if let Piece::Early(encoded) = piece { encoded.capacity() } else { 0 });
         early.sum()
     }
 
