@@ -8,8 +8,12 @@ use ruvio_shard::reply::{Protocol, Reply};
 use crate::core::Core;
 use crate::core::client::{Client, ClientKey};
 
+mod client;
+mod cluster;
 mod connection;
 mod keyspace;
+mod monitor;
+mod shutdown;
 
 /// A command that the client's core runs.
 pub struct ServerCommand {
@@ -59,7 +63,26 @@ impl Request<'_> {
     }
 }
 
+/// Replies the help of a container, one line a string, as Redis lays it out.
+fn reply_help(request: &mut Request<'_>, container: &str, lines: &[&str]) {
+    let mut reply = request.reply();
+    reply.array(lines.len() + 1);
+    reply.simple(&format!("{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
+    for line in lines {
+        reply.simple(line);
+    }
+}
+
 /// Every command of every family.
 pub fn all() -> impl Iterator<Item = &'static ServerCommand> {
-    [connection::COMMANDS, keyspace::COMMANDS].into_iter().flatten()
+    [
+        client::COMMANDS,
+        cluster::COMMANDS,
+        connection::COMMANDS,
+        keyspace::COMMANDS,
+        monitor::COMMANDS,
+        shutdown::COMMANDS,
+    ]
+    .into_iter()
+    .flatten()
 }
