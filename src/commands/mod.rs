@@ -8,8 +8,16 @@ use ruvio_shard::reply::{Protocol, Reply};
 use crate::core::Core;
 use crate::core::client::{Client, ClientKey};
 
+mod command;
+mod config;
 mod connection;
+mod help;
+mod info;
 mod keyspace;
+mod latency;
+mod memory;
+mod server;
+mod slowlog;
 
 /// A command that the client's core runs.
 pub struct ServerCommand {
@@ -61,5 +69,17 @@ impl Request<'_> {
 
 /// Every command of every family.
 pub fn all() -> impl Iterator<Item = &'static ServerCommand> {
-    [connection::COMMANDS, keyspace::COMMANDS].into_iter().flatten()
+    [
+        connection::COMMANDS,
+        keyspace::COMMANDS,
+        config::COMMANDS,
+        info::COMMANDS,
+        command::COMMANDS,
+        slowlog::COMMANDS,
+        latency::COMMANDS,
+        memory::COMMANDS,
+        server::COMMANDS,
+    ]
+    .into_iter()
+    .flatten()
 }

@@ -1,12 +1,17 @@
 //! What a core does by itself: expiry, eviction, freeing, and looking after its clients.
 
+use std::sync::atomic::Ordering;
+
 use super::Core;
 use super::client::ClientKey;
 use super::counters::Sample;
 use crate::memory;
 
+/// Ticks of a core in a second.
+pub const TICKS_A_SECOND: i64 = 10;
+
 /// Milliseconds between ticks.
-const TICK_MS: i64 = 100;
+const TICK_MS: i64 = 1000 / TICKS_A_SECOND;
 
 /// What background work may take of a turn, in ns.
 const BACKGROUND_NS: u64 = 500_000;
@@ -45,7 +50,8 @@ impl Core {
     /// Work of every tenth of a second.
     pub(super) fn tick(&mut self) {
         self.next_tick_ms = self.now_ms + TICK_MS;
-        memory::note_slack();
+        // Notes what this core holds, too.
+        self.process.peak_memory.fetch_max(memory::used(), Ordering::Relaxed);
         self.counters.rates.push(Sample {
             time_ms: self.now_ms,
             commands: self.counters.commands,

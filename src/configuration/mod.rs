@@ -4,6 +4,9 @@ use ruvio_shard::settings::Settings;
 
 use crate::options::Options;
 
+pub mod parameters;
+mod values;
+
 /// Bounds on what may wait to be sent to a client, as `client-output-buffer-limit` gives them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutputLimit {
