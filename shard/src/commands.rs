@@ -3,11 +3,11 @@
 use crate::command::Command;
 
 pub mod counter;
-pub mod list;
-pub mod hash;
-pub mod limit;
 pub mod expire;
+pub mod hash;
 pub mod keys;
+pub mod limit;
+pub mod list;
 pub mod object;
 pub mod options;
 pub mod set;
@@ -29,10 +29,9 @@ pub static FAMILIES: &[&[Command]] = &[
     keys::COMMANDS,
     expire::COMMANDS,
     object::COMMANDS,
-];
-pub static FAMILIES: &[&[Command]] = &[set::COMMANDS, string::COMMANDS];
     set::COMMANDS,
     sorted_set::COMMANDS,
+];
 
 /// Every command of every family.
 pub fn all() -> impl Iterator<Item = &'static Command> {

@@ -67,17 +67,6 @@ impl Limits {
     fn has_room(self, packed: &[u8], more_bytes: usize) -> bool {
         packed.len() + more_bytes <= PACKED_BYTES_MAX
             && (packed.len() / PAIR_BYTES_MIN < self.fields || count_packed(packed) < self.fields)
-    /// A copy that shares nothing with the original.
-    pub fn duplicate(&self) -> Self {
-        Self {}
-    }
-    /// Frees about `budget` elements; true when nothing is left.
-    pub fn reclaim(&mut self, _budget: usize) -> bool {
-        true
-    }
-    /// Bytes of memory it holds, about.
-    pub fn heap_bytes(&self) -> usize {
-        0
     }
 }
 

@@ -4,12 +4,15 @@
 //! at which nothing is used up again. So the deadline is part of the state ([`Limiter::deadline_ms`]), and the
 //! [`Limiter`] types keep beside it only what it does not tell. All arithmetic is in integers and exact.
 //!
-//! What the three modes have in common when a call's arguments differ from those of the calls before:
+//! What the three modes have in common:
 //!
 //! - `max` applies at once. What was used stays used, so raising it by ten leaves ten more; when more is used than the
 //!   new `max` allows, nothing is left.
 //! - `window_ms` never takes back time that has passed. The modes say when another one takes effect; a refused call,
 //!   and one that only looks, never changes it.
+//! - A state that cannot be stored is an error, and the call is not counted: more than 2^56 - 1 in a window of
+//!   [`SlidingWindow`], more than 2^72 - 1 missing tokens times `window_ms` in a [`TokenBucket`], a deadline past the
+//!   64-bit range. `max` itself may be any positive number.
 //! - While a clock that stepped back has not caught up with the latest counted call, no used allowance returns.
 
 use crate::entry::Encoding;

@@ -74,15 +74,6 @@ impl Limit {
         } else {
             Limit { bytes: self.bytes, count: self.count / 2 }
         }
-    /// A copy that shares nothing with the original.
-    pub fn duplicate(&self) -> Self {
-        Self {}
-    /// Frees about `budget` elements; true when nothing is left.
-    pub fn reclaim(&mut self, _budget: usize) -> bool {
-        true
-    /// Bytes of memory it holds, about.
-    pub fn heap_bytes(&self) -> usize {
-        0
     }
 }
 

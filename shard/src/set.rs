@@ -18,14 +18,6 @@ pub use large::LargeSet;
 
 /// A packed set grows no longer than this many bytes, whatever the settings allow.
 const PACKED_BYTES_MAX: usize = 1 << 30;
-    /// A copy that shares nothing with the original.
-    pub fn duplicate(&self) -> Self {
-        Self {}
-    }
-    /// Frees about `budget` elements; true when nothing is left.
-    pub fn reclaim(&mut self, _budget: usize) -> bool {
-        true
-    }
 
 /// A set of integers grows no longer than this many members, whatever the settings allow.
 const INTEGERS_MAX: usize = 1 << 30;

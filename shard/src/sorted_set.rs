@@ -20,14 +20,6 @@ use crate::packed::{Element, IntBuffer};
 use crate::settings::Settings;
 use large::LargeMembers;
 use packed::Pairs;
-    /// A copy that shares nothing with the original.
-    pub fn duplicate(&self) -> Self {
-        Self {}
-    }
-    /// Frees about `budget` elements; true when nothing is left.
-    pub fn reclaim(&mut self, _budget: usize) -> bool {
-        true
-    }
 
 /// The longest packed form, in bytes, whatever the limits say.
 const PACKED_BYTES_MAX: usize = 1 << 30;

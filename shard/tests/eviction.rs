@@ -1,16 +1,13 @@
 //! Eviction: who goes, and that it never takes long.
 
-#[path = "support/databases.rs"]
-mod support;
-
 use std::cell::Cell;
 
+use crate::support::databases::{call, run};
 use ruvio_shard::entry::{Encoding, Entry, Header};
 use ruvio_shard::eviction::MemoryMeter;
 use ruvio_shard::settings::{EvictionPolicy, Settings};
 use ruvio_shard::shard::Shard;
 use ruvio_shard::slab;
-use support::{call, run};
 
 const NOW_MS: i64 = 1_700_000_000_000;
 const OUT_OF_MEMORY: &[u8] = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n";

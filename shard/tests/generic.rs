@@ -1,16 +1,13 @@
 //! Commands on keys of any type and deadlines, against a plain model with a clock of its own.
 
-#[path = "support/databases.rs"]
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::support::databases::{call, run};
 use proptest::prelude::*;
 use ruvio_shard::entry::{Encoding, Entry, EntryRef, Header, Kind};
 use ruvio_shard::eviction::MemoryMeter;
 use ruvio_shard::settings::{EvictionPolicy, Settings};
 use ruvio_shard::shard::Shard;
-use support::{call, run};
 
 const DATABASES: usize = 3;
 const START_MS: i64 = 1_700_000_000_000;

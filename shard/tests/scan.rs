@@ -1,10 +1,8 @@
 //! Scans, `KEYS`, random keys and the keys of a slot.
 
-#[path = "support/databases.rs"]
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::support::databases::run;
 use proptest::prelude::*;
 use ruvio_shard::entry::{Encoding, Entry, Header, Kind};
 use ruvio_shard::error::CommandError;
@@ -13,7 +11,6 @@ use ruvio_shard::scan::{KindFilter, ScanFilter, cursor_slot, parse_cursor};
 use ruvio_shard::settings::Settings;
 use ruvio_shard::shard::Shard;
 use ruvio_shard::slot::{key_slot, shard_slots};
-use support::run;
 
 const NOW_MS: i64 = 1_700_000_000_000;
 

@@ -1,15 +1,13 @@
 //! Sets against a model, and their edge cases.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::support::{call, run, shard};
 use proptest::prelude::*;
 use ruvio_shard::entry::{Encoding, Kind};
 use ruvio_shard::reply::Protocol;
 use ruvio_shard::settings::Settings;
 use ruvio_shard::shard::Shard;
-use support::{execute, run, shard};
 
 type Words = Vec<Vec<u8>>;
 type Model = BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>;
@@ -214,7 +212,7 @@ fn check(commands: Vec<Words>, settings: Settings, seed: u64) {
         let before = model.clone();
         let expected = apply(&mut model, words);
         let protocol = if words.len() % 2 == 0 { Protocol::Resp2 } else { Protocol::Resp3 };
-        let (reply, changes) = execute(&mut shard, 0, protocol, words);
+        let (reply, changes) = call(&mut shard, 0, protocol, words);
         let listed = items(&reply);
         match expected {
             Expected::Integer(number) => assert_eq!(listed, [number.to_string().into_bytes()]),
@@ -242,9 +240,9 @@ fn check(commands: Vec<Words>, settings: Settings, seed: u64) {
         assert_eq!(shard.keys.databases()[0].len(), model.len());
         for (key, members) in &model {
             let smembers = vec![b"smembers".to_vec(), key.clone()];
-            assert_eq!(&members_of(&execute(&mut shard, 0, Protocol::Resp3, &smembers).0), members);
+            assert_eq!(&members_of(&call(&mut shard, 0, Protocol::Resp3, &smembers).0), members);
             let scan = vec![b"sscan".to_vec(), key.clone(), b"0".to_vec(), b"COUNT".to_vec(), b"1000".to_vec()];
-            let scanned = items(&execute(&mut shard, 0, Protocol::Resp2, &scan).0);
+            let scanned = items(&call(&mut shard, 0, Protocol::Resp2, &scan).0);
             assert_eq!(&scanned[1..].iter().cloned().collect::<BTreeSet<_>>(), members);
         }
     }
@@ -486,14 +484,14 @@ fn every_member_has_the_same_chance() {
         let mut shard = shard(Settings::default(), 7);
         for number in 0..MEMBERS {
             let words = vec![b"sadd".to_vec(), b"s".to_vec(), format!("{prefix}{number}").into_bytes()];
-            execute(&mut shard, 0, Protocol::Resp2, &words);
+            call(&mut shard, 0, Protocol::Resp2, &words);
         }
         for (line, each) in
             [("srandmember s", 1), ("srandmember s -10", 10), ("srandmember s 10", 10), ("srandmember s 60", 60)]
         {
             let mut counts: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
             for _ in 0..DRAWS / each {
-                for member in items(&execute(&mut shard, 0, Protocol::Resp2, &words(line)).0) {
+                for member in items(&call(&mut shard, 0, Protocol::Resp2, &words(line)).0) {
                     *counts.entry(member).or_default() += 1;
                 }
             }

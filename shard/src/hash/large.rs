@@ -108,6 +108,16 @@ impl LargeHash {
         self.fields.scan(from, count, false, visit).1
     }
 
+    /// A copy that shares nothing with the original.
+    pub fn duplicate(&self) -> LargeHash {
+        let mut copy = LargeHash::default();
+        for field in self.iter() {
+            let (name, value) = field.parts();
+            copy.add(name, value);
+        }
+        copy
+    }
+
     /// Frees about `budget` fields; true when nothing is left. Once begun, the hash is good for nothing else.
     pub fn reclaim(&mut self, budget: usize) -> bool {
         self.fields.drain_some(budget, drop)

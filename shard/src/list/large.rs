@@ -58,6 +58,11 @@ impl LargeList {
         self.len == 0
     }
 
+    /// A copy that shares nothing with the original.
+    pub fn duplicate(&self) -> LargeList {
+        LargeList { nodes: self.nodes.clone(), len: self.len }
+    }
+
     /// Frees about `budget` elements; true when nothing is left.
     pub fn reclaim(&mut self, budget: usize) -> bool {
         let mut freed = 0;

@@ -13,7 +13,7 @@ const FIRST_ROOM: usize = 128;
 ///
 /// Nodes within the limit are of at most 64 KiB; a larger one holds a single element and is never pushed to, so `spare`
 /// fits its type.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Node {
     /// The elements are what lies behind the first `spare` bytes.
     bytes: Vec<u8>,

@@ -79,6 +79,15 @@ impl LargeSet {
         self.members.scan(position, count, false, visit).1
     }
 
+    /// A copy that shares nothing with the original.
+    pub fn duplicate(&self) -> LargeSet {
+        let mut copy = LargeSet::new();
+        for member in self.iter() {
+            copy.insert(member);
+        }
+        copy
+    }
+
     /// Frees about `budget` members of a set that nobody uses any more; true when nothing is left.
     pub fn reclaim(&mut self, budget: usize) -> bool {
         let mut freed_bytes = 0;

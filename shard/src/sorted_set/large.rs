@@ -97,6 +97,15 @@ impl LargeSortedSet {
         self.order.is_empty()
     }
 
+    /// A copy that shares nothing with the original.
+    pub fn duplicate(&self) -> LargeSortedSet {
+        let mut copy = LargeSortedSet::default();
+        for scored in self.table.iter() {
+            copy.add(hash_key(scored.member()), scored.member(), scored.score());
+        }
+        copy
+    }
+
     /// Frees about `budget` members; true when nothing is left. Once begun, the set is good for nothing else.
     pub fn reclaim(&mut self, budget: usize) -> bool {
         let drained = self.table.drain_some(budget, drop);

@@ -1,5 +1,6 @@
 //! Driving a shard as a client would.
-//! Driving a shard from tests.
+
+pub mod databases;
 
 use ruvio_shard::args::OwnedArgs;
 use ruvio_shard::commands;
@@ -10,8 +11,8 @@ use ruvio_shard::settings::Settings;
 use ruvio_shard::shard::{Call, Shard};
 
 /// An empty shard.
-pub fn shard(settings: Settings) -> Shard {
-    Shard::new(2, settings, MemoryMeter::NONE, 1)
+pub fn shard(settings: Settings, seed: u64) -> Shard {
+    Shard::new(2, settings, MemoryMeter::NONE, seed)
 }
 
 /// The encoded reply to a command, and the number of changes that it made.
@@ -26,14 +27,6 @@ pub fn call<W: AsRef<[u8]>>(shard: &mut Shard, now_ms: i64, protocol: Protocol, 
         Reply::new(&mut out, protocol).error(&CommandError::wrong_arity(command.spec.name));
         return (out, 0);
     }
-/// A shard with one database.
-pub fn shard(settings: Settings, seed: u64) -> Shard {
-    Shard::new(1, settings, MemoryMeter::NONE, seed)
-/// Executes a command given as words; returns the reply and the number of changes.
-pub fn execute(shard: &mut Shard, now_ms: i64, protocol: Protocol, words: &[Vec<u8>]) -> (Vec<u8>, u64) {
-    let name = String::from_utf8_lossy(&words[0]).to_ascii_lowercase();
-    let command = commands::all().find(|command| command.spec.name == name).expect("a command of the shard");
-        Reply::new(&mut out, protocol).error(&CommandError::wrong_arity(&name));
     let call = Call { database: 0, slot: None, now_ms, protocol };
     let outcome = shard.execute(command, args.as_args(), call, &mut out);
     (out, outcome.changes)
@@ -43,7 +36,4 @@ pub fn execute(shard: &mut Shard, now_ms: i64, protocol: Protocol, words: &[Vec<
 pub fn run(shard: &mut Shard, now_ms: i64, line: &str) -> Vec<u8> {
     let words: Vec<&str> = line.split(' ').collect();
     call(shard, now_ms, Protocol::Resp2, &words).0
-/// Executes a command given as one line, words separated by blanks, in RESP2.
-    let words: Vec<Vec<u8>> = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
-    execute(shard, now_ms, Protocol::Resp2, &words).0
 }

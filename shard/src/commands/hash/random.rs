@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use rand::RngExt;
 use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
 
 use super::{Args, reply_element};
 use crate::context::Context;
@@ -18,13 +18,12 @@ type Pair<'a> = (Element<'a>, Element<'a>);
 
 pub(super) fn hrandfield(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     if args.len() == 2 {
-        let mut random = context.keys.random.clone();
+        let mut random = choices(context);
         let hash = context.keys.find_kind(args.at(1), Kind::Hash)?.map(Hash::of);
         match hash.and_then(|hash| hash.random(|below| random.random_range(0..below))) {
             Some((field, _)) => reply_element(&mut context.reply, field),
             None => context.reply.null(),
         }
-        context.keys.random = random;
         return Ok(());
     }
     let count = parse_i64(args.at(2)).ok_or(CommandError::NOT_AN_INTEGER)?;
@@ -42,10 +41,10 @@ pub(super) fn hrandfield(context: &mut Context<'_>, args: Args<'_>) -> CommandRe
         return Err(CommandError::new("ERR value is out of range"));
     }
     let reply_max = context.keys.settings.proto_max_bulk_len;
-    let mut random = context.keys.random.clone();
+    let mut random = choices(context);
     let hash = context.keys.find_kind(args.at(1), Kind::Hash)?.map(Hash::of);
     let mut answer = Answer { reply: &mut context.reply, with_values };
-    let result = match hash {
+    match hash {
         None => {
             answer.begin(0);
             Ok(())
@@ -55,9 +54,12 @@ pub(super) fn hrandfield(context: &mut Context<'_>, args: Args<'_>) -> CommandRe
             distinct(hash, usize::try_from(count).unwrap_or(usize::MAX), &mut random, &mut answer);
             Ok(())
         }
-    };
-    context.keys.random = random;
-    result
+    }
+}
+
+/// A generator of the call's own, since the hash keeps the keyspace borrowed.
+fn choices(context: &mut Context<'_>) -> SmallRng {
+    SmallRng::seed_from_u64(context.keys.random.random())
 }
 
 /// The reply, with or without values.
