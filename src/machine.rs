@@ -44,7 +44,8 @@ pub fn cpu_time() -> CpuTime {
 /// Reads `/proc/self/stat`: the times are the 14th to 17th field, and the second one, in parentheses, may hold spaces.
 fn parse_cpu_time(text: &str) -> Option<CpuTime> {
     let (_, rest) = text.rsplit_once(')')?;
-    let mut times = rest.split_whitespace().skip(11).map(|word| word.parse::<f64>().map(|ticks| ticks / TICKS_A_SECOND));
+    let mut times =
+        rest.split_whitespace().skip(11).map(|word| word.parse::<f64>().map(|ticks| ticks / TICKS_A_SECOND));
     let mut next = || times.next()?.ok();
     Some(CpuTime { user_s: next()?, system_s: next()?, children_user_s: next()?, children_system_s: next()? })
 }

@@ -138,20 +138,12 @@ fn set(request: &mut Request<'_>) -> Result<Flow, CommandError> {
             parameter.change(configuration, value).map_err(|reason| failed(name, &reason))
         })
     })?;
-    request.core.gather(
-        request.client,
-        |core| core.take_configuration(),
-        |_, _: Vec<()>, reply| reply.ok(),
-    );
+    request.core.gather(request.client, |core| core.take_configuration(), |_, _: Vec<()>, reply| reply.ok());
     Ok(Flow::Wait)
 }
 
 fn reset_statistics(request: &mut Request<'_>) -> Result<Flow, CommandError> {
-    request.core.gather(
-        request.client,
-        |core| core.reset_statistics(),
-        |_, _: Vec<()>, reply| reply.ok(),
-    );
+    request.core.gather(request.client, |core| core.reset_statistics(), |_, _: Vec<()>, reply| reply.ok());
     Ok(Flow::Wait)
 }
 

@@ -205,9 +205,8 @@ fn reset(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     request.core.gather(
         request.client,
         move |core| {
-            let chosen = |event: &str| {
-                names.is_empty() || names.iter().any(|name| name.eq_ignore_ascii_case(event.as_bytes()))
-            };
+            let chosen =
+                |event: &str| names.is_empty() || names.iter().any(|name| name.eq_ignore_ascii_case(event.as_bytes()));
             core.latency_events.forget(chosen)
         },
         |_, parts: Vec<Vec<&'static str>>, reply| {
@@ -230,6 +229,10 @@ mod tests {
         }
         let buckets = cumulative_buckets(stats.latencies.as_deref().expect("recorded"));
         assert_eq!(&buckets[..4], [(1, 1), (4, 3), (8, 4), (132, 5)]);
-        assert_eq!(buckets[4..].iter().map(|(_, calls)| *calls).collect::<Vec<_>>(), [6], "the bound takes the longest");
+        assert_eq!(
+            buckets[4..].iter().map(|(_, calls)| *calls).collect::<Vec<_>>(),
+            [6],
+            "the bound takes the longest"
+        );
     }
 }

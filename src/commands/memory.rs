@@ -37,11 +37,7 @@ pub static COMMANDS: &[ServerCommand] = &[
         run: Some(doctor),
     },
     ServerCommand {
-        spec: Spec {
-            name: "memory|malloc-stats",
-            summary: "Returns what the allocators of the shards hold.",
-            ..ALONE
-        },
+        spec: Spec { name: "memory|malloc-stats", summary: "Returns what the allocators of the shards hold.", ..ALONE },
         run: Some(allocator_statistics),
     },
     ServerCommand {

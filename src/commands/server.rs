@@ -39,6 +39,22 @@ pub static COMMANDS: &[ServerCommand] = &[
         },
         run: Some(role),
     },
+    // Its subcommands run on the shards.
+    ServerCommand {
+        spec: Spec {
+            name: "object",
+            arity: -2,
+            flags: Flags::NONE,
+            keys: &[],
+            categories: Categories::NONE,
+            group: Group::Generic,
+            since: "2.2.3",
+            complexity: "Depends on subcommand.",
+            summary: "A container for commands on how values are stored.",
+            syntax: "",
+        },
+        run: None,
+    },
 ];
 
 fn time(request: &mut Request<'_>) -> Result<Flow, CommandError> {

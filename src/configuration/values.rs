@@ -121,9 +121,7 @@ pub fn show_output_limits(limits: &[OutputLimit; 3]) -> String {
     let groups: Vec<String> = CLIENT_CLASSES
         .iter()
         .zip(limits)
-        .map(|(names, limit)| {
-            format!("{} {} {} {}", names[0], limit.hard_bytes, limit.soft_bytes, limit.soft_seconds)
-        })
+        .map(|(names, limit)| format!("{} {} {} {}", names[0], limit.hard_bytes, limit.soft_bytes, limit.soft_seconds))
         .collect();
     groups.join(" ")
 }

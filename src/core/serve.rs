@@ -327,7 +327,7 @@ impl Core {
             return;
         }
         if self.process.monitors.load(std::sync::atomic::Ordering::Relaxed) > 0
-            && !command.spec.flags.has_any(Flags::SKIP_MONITOR.and(Flags::ADMIN))
+            && !command.spec.flags.has(Flags::SKIP_MONITOR)
         {
             self.feed_monitors(key, args);
         }

@@ -8,10 +8,41 @@ use crate::registry::Registered;
 
 /// Names of arguments that are integers, floats and moments; what is in none of them and no key is a string.
 const INTEGERS: &[&str] = &[
-    "amount", "bit", "cap", "cost", "count", "cursor", "db", "decrement", "delta", "destination-db", "end", "id",
-    "index", "index1", "index2", "len", "limit", "max-len", "milliseconds", "num-matches", "numfields", "numkeys",
-    "offset", "port", "protover", "rank", "seconds", "slot", "start", "start-slot", "end-slot", "stop", "timeout-ms",
-    "version", "window-ms",
+    "amount",
+    "bit",
+    "cap",
+    "cost",
+    "count",
+    "cursor",
+    "db",
+    "decrement",
+    "delta",
+    "destination-db",
+    "end",
+    "id",
+    "index",
+    "index1",
+    "index2",
+    "len",
+    "limit",
+    "max-len",
+    "milliseconds",
+    "num-matches",
+    "numfields",
+    "numkeys",
+    "offset",
+    "port",
+    "protover",
+    "rank",
+    "seconds",
+    "slot",
+    "start",
+    "start-slot",
+    "end-slot",
+    "stop",
+    "timeout-ms",
+    "version",
+    "window-ms",
 ];
 const FLOATS: &[&str] = &["height", "latitude", "longitude", "radius", "score", "timeout", "weight", "width"];
 const MOMENTS: &[&str] = &["unix-time-milliseconds", "unix-time-seconds"];
@@ -81,15 +112,12 @@ fn write_argument(argument: &Argument, spec: &Spec, position: &mut Position, rep
         position.index = position.index.map(|index| index + 1);
     }
     let key_spec = if argument.kind == Kind::Value { key_spec_of(argument, spec, position) } else { None };
-    let flags: Vec<&str> = [
-        (argument.optional, "optional"),
-        (argument.multiple, "multiple"),
-        (argument.multiple_token, "multiple_token"),
-    ]
-    .into_iter()
-    .filter(|(set, _)| *set)
-    .map(|(_, word)| word)
-    .collect();
+    let flags: Vec<&str> =
+        [(argument.optional, "optional"), (argument.multiple, "multiple"), (argument.multiple_token, "multiple_token")]
+            .into_iter()
+            .filter(|(set, _)| *set)
+            .map(|(_, word)| word)
+            .collect();
     let fields = [inner.is_none(), key_spec.is_some(), !argument.token.is_empty(), !flags.is_empty(), inner.is_some()];
     reply.map(2 + fields.into_iter().filter(|given| *given).count());
     reply.bulk(b"name");
@@ -144,7 +172,9 @@ fn write_argument(argument: &Argument, spec: &Spec, position: &mut Position, rep
 fn key_spec_of(argument: &Argument, spec: &Spec, position: &Position) -> Option<usize> {
     spec.keys.iter().position(|keys| match (keys.begin, keys.find) {
         (Begin::Index(begin), Find::Range { last, step, .. }) => position.index.is_some_and(|index| {
-            index >= begin && (last < 0 || index <= begin + last as usize) && (index - begin).is_multiple_of(step.max(1))
+            index >= begin
+                && (last < 0 || index <= begin + last as usize)
+                && (index - begin).is_multiple_of(step.max(1))
         }),
         (Begin::Index(begin), Find::Count { count, .. }) => {
             position.count_at == Some(begin + count) && position.index == position.count_at.map(|at| at + 1)
@@ -199,7 +229,10 @@ mod tests {
         for (name, part) in [
             ("get", "name key type key display_text key key_spec_index :0"),
             ("mset", "name key type key display_text key key_spec_index :0 %3 name value type string"),
-            ("lmpop", "name numkeys type integer display_text numkeys %5 name key type key display_text key key_spec_index :0"),
+            (
+                "lmpop",
+                "name numkeys type integer display_text numkeys %5 name key type key display_text key key_spec_index :0",
+            ),
             ("lmove", "name destination type key display_text destination key_spec_index :1"),
             ("object|encoding", "name key type key display_text key key_spec_index :0"),
         ] {

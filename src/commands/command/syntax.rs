@@ -45,10 +45,8 @@ enum Node {
 
 /// The arguments of a syntax.
 pub fn parse(syntax: &str) -> Vec<Argument> {
-    let spaced: String = syntax
-        .chars()
-        .flat_map(|c| if "[]<>|".contains(c) { vec![' ', c, ' '] } else { vec![c] })
-        .collect();
+    let spaced: String =
+        syntax.chars().flat_map(|c| if "[]<>|".contains(c) { vec![' ', c, ' '] } else { vec![c] }).collect();
     let mut words = spaced.split_whitespace();
     let alternatives = read(&mut words);
     match alternatives.as_slice() {
@@ -185,7 +183,9 @@ fn arguments(sequence: &[Node]) -> Vec<Argument> {
 /// The argument that `token` announces.
 fn announced(token: &str, rest: &[Node]) -> Argument {
     let (rest, multiple_token) = match rest.split_last() {
-        Some((Node::Optional(alternatives), values)) if is_repetition(alternatives, &format!("{token} {}", source(values))) => {
+        Some((Node::Optional(alternatives), values))
+            if is_repetition(alternatives, &format!("{token} {}", source(values))) =>
+        {
             (values, true)
         }
         _ => (rest, false),
@@ -233,7 +233,8 @@ mod tests {
                     Kind::Block(parts) => format!("all({})", show(parts)),
                 };
                 let mut text = [argument.token.as_str(), &inner].join(" ").trim().to_owned();
-                for (set, mark) in [(argument.multiple, "+"), (argument.multiple_token, "+"), (argument.optional, "?")] {
+                for (set, mark) in [(argument.multiple, "+"), (argument.multiple_token, "+"), (argument.optional, "?")]
+                {
                     if set {
                         text.push_str(mark);
                     }
@@ -254,13 +255,19 @@ mod tests {
             ("[message]", "message?"),
             ("[section [section ...]]", "section+?"),
             ("key [NX | XX] [GET]", "key, one(NX, XX)?, GET?"),
-            ("key value [EX seconds | PX milliseconds | KEEPTTL]", "key, value, one(EX seconds, PX milliseconds, KEEPTTL)?"),
+            (
+                "key value [EX seconds | PX milliseconds | KEEPTTL]",
+                "key, value, one(EX seconds, PX milliseconds, KEEPTTL)?",
+            ),
             ("key <BEFORE | AFTER> pivot element", "key, one(BEFORE, AFTER), pivot, element"),
             ("numkeys key [key ...] <LEFT | RIGHT> [COUNT count]", "numkeys, key+, one(LEFT, RIGHT), COUNT count?"),
             ("key [LIMIT offset count]", "key, LIMIT all(offset, count)?"),
             ("key [BY pattern] [GET pattern [GET pattern ...]]", "key, BY pattern?, GET pattern++?"),
             ("key [WEIGHTS weight [weight ...]]", "key, WEIGHTS weight+?"),
-            ("key seconds [NX | XX] FIELDS numfields field [field ...]", "key, seconds, one(NX, XX)?, FIELDS all(numfields, field+)"),
+            (
+                "key seconds [NX | XX] FIELDS numfields field [field ...]",
+                "key, seconds, one(NX, XX)?, FIELDS all(numfields, field+)",
+            ),
             ("key score member [score member ...]", "key, all(score, member)+"),
             ("[FILTERBY <MODULE name | PATTERN pattern>]", "FILTERBY one(MODULE name, PATTERN pattern)?"),
             (
