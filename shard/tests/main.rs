@@ -9,6 +9,7 @@ mod limit;
 mod native_counters;
 mod scan;
 mod set;
+mod sorted_set;
 mod strings;
 mod support;
 mod table;

@@ -1,15 +1,13 @@
 //! Sorted sets against a model, and their edge cases.
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::{call, run, shard};
 use proptest::prelude::*;
 use ruvio_shard::entry::{Encoding, Kind};
 use ruvio_shard::reply::Protocol;
 use ruvio_shard::settings::Settings;
 use ruvio_shard::shard::Shard;
-use support::{execute, run, shard};
 
 /// Members in order, with small integral scores.
 type Set = Vec<(i64, String)>;
@@ -27,7 +25,7 @@ fn text(shard: &mut Shard, line: &str) -> String {
 
 fn text3(shard: &mut Shard, line: &str) -> String {
     let words: Vec<Vec<u8>> = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
-    String::from_utf8(execute(shard, 0, Protocol::Resp3, &words).0).expect("text")
+    String::from_utf8(call(shard, 0, Protocol::Resp3, &words).0).expect("text")
 }
 
 fn encoding(shard: &mut Shard, key: &str) -> Encoding {
@@ -307,7 +305,7 @@ proptest! {
             let before = model.clone();
             let (line, expected) = apply(&mut model, &mut list, &step);
             let words: Vec<Vec<u8>> = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
-            let (reply, changes) = execute(&mut shard, 0, Protocol::Resp2, &words);
+            let (reply, changes) = call(&mut shard, 0, Protocol::Resp2, &words);
             prop_assert_eq!(String::from_utf8_lossy(&reply), expected, "{}", line);
             let stores = matches!(step, Step::RangeStore { .. } | Step::Combine { .. });
             if !stores {

@@ -175,6 +175,13 @@ impl Client {
         self.output.len() - self.sent + self.held.len()
     }
 
+    /// Bytes of replies that came before an earlier one.
+    pub fn early_bytes(&self) -> usize {
+        let early =
+            self.pieces.iter().map(|piece| if let Piece::Early(encoded) = piece { encoded.capacity() } else { 0 });
+        early.sum()
+    }
+
     /// Puts a reply (already encoded) behind all that is owed.
     pub fn push_reply(&mut self, encoded: &[u8]) {
         if self.pieces.is_empty() {

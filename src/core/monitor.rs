@@ -1,19 +1,48 @@
 //! What `MONITOR` shows: every command, as it comes in, to every monitoring client of every core.
 
+use std::sync::atomic::Ordering;
+
 use ruvio_shard::args::Args;
+use ruvio_shard::command::Flags;
 
 use super::Core;
 use super::client::ClientKey;
+use crate::registry::Registered;
+
+/// Shown for a word that is a secret, as in Redis.
+pub const REDACTED: &[u8] = b"(redacted)";
+
+/// Parameters of `CONFIG SET` that hold a secret.
+const SECRET_PARAMETERS: [&str; 5] =
+    ["requirepass", "masterauth", "masteruser", "tls-key-file-pass", "tls-client-key-file-pass"];
 
 impl Core {
-    /// Shows the monitors a command of client `key`.
-    pub(super) fn feed_monitors(&mut self, key: ClientKey, args: Args<'_>) {
+    /// Starts to show commands to a client; false when it was shown them already.
+    pub fn start_monitoring(&mut self, key: ClientKey) -> bool {
+        let Some(client) = self.clients.get_mut(key).filter(|client| !client.monitor) else { return false };
+        client.monitor = true;
+        self.process.monitors.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Ends what [`Core::start_monitoring`] started, if it did.
+    pub fn stop_monitoring(&mut self, key: ClientKey) {
+        let Some(client) = self.clients.get_mut(key).filter(|client| client.monitor) else { return };
+        client.monitor = false;
+        self.process.monitors.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Shows the monitors a command of client `key`. As in Redis what is for operators is not shown.
+    pub(super) fn feed_monitors(&mut self, key: ClientKey, command: &Registered, args: Args<'_>) {
+        if command.spec.flags.has_any(Flags::SKIP_MONITOR.and(Flags::ADMIN)) {
+            return;
+        }
         let Some(client) = self.clients.get(key) else { return };
         let elapsed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let mut line =
             format!("+{}.{:06} [{} {}]", elapsed.as_secs(), elapsed.subsec_micros(), client.database, client.peer)
                 .into_bytes();
-        for word in args.iter() {
+        for word in shown_words(command, args) {
             line.push(b' ');
             quote(word, &mut line);
         }
@@ -23,7 +52,7 @@ impl Core {
 
     fn show_monitors(&mut self, line: &[u8]) {
         let monitors: Vec<ClientKey> =
-            self.clients.iter().filter(|(_, client)| client.monitor).map(|(key, _)| key).collect();
+            self.clients.iter().filter(|(_, client)| client.monitor && !client.closing).map(|(key, _)| key).collect();
         for key in monitors {
             if let Some(client) = self.clients.get_mut(key) {
                 client.push_reply(line);
@@ -31,6 +60,29 @@ impl Core {
             }
         }
     }
+}
+
+/// A command's words as monitors and the slow log may show them: without passwords.
+pub(super) fn shown_words<'a>(command: &Registered, args: Args<'a>) -> impl ExactSizeIterator<Item = &'a [u8]> {
+    let name = command.spec.name;
+    // Where the next secrets end.
+    let mut secret_until = if name == "auth" && args.len() <= 3 { 3 } else { 0 };
+    args.iter().enumerate().map(move |(index, word)| {
+        match name {
+            "auth" if index == 0 => return word,
+            "hello" if index >= 2 && index >= secret_until && args.is(index, "auth") => {
+                secret_until = index + 3;
+                return word;
+            }
+            "config|set" if index >= 2 && index % 2 == 0 => {
+                let secret = SECRET_PARAMETERS.iter().any(|parameter| args.is(index, parameter));
+                secret_until = if secret { index + 2 } else { 0 };
+                return word;
+            }
+            _ => {}
+        }
+        if index < secret_until { REDACTED } else { word }
+    })
 }
 
 /// Writes a word as a quoted string, with what is not printable escaped.

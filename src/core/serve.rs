@@ -17,6 +17,7 @@ use ruvio_shard::shard::Call;
 use super::Core;
 use super::client::{ClientKey, Door, Piece};
 use super::forward::{Batch, Forwarded};
+use super::monitor::shown_words;
 use super::slow_log::SlowEntry;
 use crate::commands::{Flow, Request};
 use crate::registry::{Found, Registered, Run, Slots, registry};
@@ -326,10 +327,13 @@ impl Core {
             self.reject(key, &CommandError::new("NOAUTH Authentication required."));
             return;
         }
-        if self.process.monitors.load(std::sync::atomic::Ordering::Relaxed) > 0
-            && !command.spec.flags.has(Flags::SKIP_MONITOR)
-        {
-            self.feed_monitors(key, args);
+        if client.monitor && command.spec.flags.has_any(Flags::READ_ONLY.and(Flags::WRITE)) {
+            self.command_stats[command.index].rejected += 1;
+            self.reject(key, &CommandError::new("ERR Replica can't interact with the keyspace"));
+            return;
+        }
+        if self.process.monitors.load(std::sync::atomic::Ordering::Relaxed) > 0 {
+            self.feed_monitors(key, command, args);
         }
         match command.run {
             Run::Shard(_) => self.route(key, command, slots, args, start),
@@ -449,7 +453,7 @@ impl Core {
             && duration_ns / 1000 >= threshold_us as u64
             && !command.spec.flags.has(Flags::SKIP_SLOWLOG)
         {
-            return Some(SlowEntry::new(self.now_ms / 1000, duration_ns / 1000, args));
+            return Some(SlowEntry::new(self.now_ms / 1000, duration_ns / 1000, shown_words(command, args)));
         }
         None
     }

@@ -2,8 +2,6 @@
 
 use std::collections::VecDeque;
 
-use ruvio_shard::args::Args;
-
 /// Words kept of a command, and bytes kept of a word, as in Redis.
 const MAX_WORDS: usize = 32;
 const MAX_WORD_BYTES: usize = 128;
@@ -27,11 +25,12 @@ pub struct SlowEntry {
 
 impl SlowEntry {
     /// An entry without its number and its client.
-    pub fn new(time_s: i64, duration_us: u64, args: Args<'_>) -> SlowEntry {
-        let kept = if args.len() > MAX_WORDS { MAX_WORDS - 1 } else { args.len() };
-        let mut words: Vec<Vec<u8>> = args.iter().take(kept).map(shortened).collect();
-        if args.len() > kept {
-            words.push(format!("... ({} more arguments)", args.len() - kept).into_bytes());
+    pub fn new<'a>(time_s: i64, duration_us: u64, all: impl ExactSizeIterator<Item = &'a [u8]>) -> SlowEntry {
+        let len = all.len();
+        let kept = if len > MAX_WORDS { MAX_WORDS - 1 } else { len };
+        let mut words: Vec<Vec<u8>> = all.take(kept).map(shortened).collect();
+        if len > kept {
+            words.push(format!("... ({} more arguments)", len - kept).into_bytes());
         }
         SlowEntry { id: 0, time_s, duration_us, words, client: String::new(), client_name: Vec::new() }
     }
