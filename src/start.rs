@@ -11,7 +11,7 @@ use rustix::thread::CpuSet;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::configuration::Configuration;
+use crate::configuration::{Configuration, DEFAULT_MAX_CLIENTS};
 use crate::core::{Core, Listeners};
 use crate::options::Options;
 use crate::process::Process;
@@ -28,8 +28,9 @@ const RING_DEPTH: usize = 128;
 /// Memory registered with a core's rings, in bytes.
 const RING_MEMORY: usize = 64 << 10;
 
-/// Descriptors kept for other things than clients.
-const RESERVED_DESCRIPTORS: u64 = 64;
+/// Descriptors kept for other things than clients: of the process, and of each core (listeners, events, rings).
+const RESERVED_DESCRIPTORS: u64 = 32;
+const DESCRIPTORS_A_CORE: u64 = 16;
 
 /// The processors this process may run on.
 pub fn allowed_cpus() -> Result<Vec<usize>, String> {
@@ -42,12 +43,13 @@ pub fn allowed_cpus() -> Result<Vec<usize>, String> {
 pub fn run(options: Options, cpus: &[usize]) -> Result<(), String> {
     ruvio_shard::seed_hashes(rand::random::<u64>());
     check_machine(&options)?;
-    raise_descriptor_limit();
+    let max_clients = raise_descriptor_limit(&options);
     let listeners = listen(&options)?;
     std::fs::create_dir_all(&options.dir).map_err(|error| {
         format!("cannot make the data directory {}: {error}; choose another --dir", options.dir.display())
     })?;
-    let configuration = Configuration::new(&options);
+    let mut configuration = Configuration::new(&options);
+    configuration.max_clients = configuration.max_clients.min(max_clients);
     let process = Process::new(options, configuration).map_err(|error| format!("cannot make an eventfd: {error}"))?;
     let process = Arc::new(process);
     end_on_signals(&process)?;
@@ -113,13 +115,19 @@ fn check_machine(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-fn raise_descriptor_limit() {
+/// Raises the limit on descriptors as far as it is needed and allowed; returns how many clients it leaves room for.
+fn raise_descriptor_limit(options: &Options) -> usize {
     let mut limit = rustix::process::getrlimit(Resource::Nofile);
-    let wanted = 10_000 + RESERVED_DESCRIPTORS;
+    let reserved = RESERVED_DESCRIPTORS + DESCRIPTORS_A_CORE * options.shards as u64;
+    let wanted = DEFAULT_MAX_CLIENTS as u64 + reserved;
     if limit.current.is_some_and(|current| current < wanted) {
         limit.current = Some(limit.maximum.map_or(wanted, |maximum| maximum.min(wanted)));
-        // With fewer descriptors fewer clients can connect; they are refused one by one.
+        // With fewer descriptors fewer clients can connect.
         let _ = rustix::process::setrlimit(Resource::Nofile, limit);
+    }
+    match rustix::process::getrlimit(Resource::Nofile).current {
+        Some(current) => usize::try_from(current.saturating_sub(reserved)).unwrap_or(usize::MAX).max(1),
+        None => usize::MAX,
     }
 }
 

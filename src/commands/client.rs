@@ -270,7 +270,7 @@ fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
         events.push('w');
     }
     let output_bytes = client.output.len() - client.sent;
-    let held_bytes = client.held.capacity() + client.early_bytes();
+    let held_bytes = client.held.capacity() + client.early;
     let total_bytes = size_of::<Client>()
         + client.input.capacity()
         + client.output.capacity()
