@@ -5,7 +5,7 @@
 use crate::support::{Connection, PortBlock, Server, Value, encode_command};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use std::process::Command;
 use tempfile::TempDir;
 

@@ -1,12 +1,9 @@
 //! Copies of collections that have outgrown their packed form.
 
-#[path = "support/databases.rs"]
-mod support;
-
+use crate::support::databases::run;
 use ruvio_shard::eviction::MemoryMeter;
 use ruvio_shard::settings::Settings;
 use ruvio_shard::shard::Shard;
-use support::run;
 
 const NOW_MS: i64 = 1_700_000_000_000;
 

@@ -1,9 +1,8 @@
 //! Eviction: who goes, and that it never takes long.
 
-#[path = "support/databases.rs"]
 use std::cell::Cell;
 
-use crate::support::{call, run};
+use crate::support::databases::{call, run};
 use ruvio_shard::entry::{Encoding, Entry, Header};
 use ruvio_shard::eviction::MemoryMeter;
 use ruvio_shard::settings::{EvictionPolicy, Settings};

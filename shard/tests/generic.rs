@@ -1,9 +1,8 @@
 //! Commands on keys of any type and deadlines, against a plain model with a clock of its own.
 
-#[path = "support/databases.rs"]
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support::{call, run};
+use crate::support::databases::{call, run};
 use proptest::prelude::*;
 use ruvio_shard::entry::{Encoding, Entry, EntryRef, Header, Kind};
 use ruvio_shard::eviction::MemoryMeter;

@@ -1,14 +1,12 @@
 //! Hashes against a plain model, in both forms, and their edge cases.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::support::{call, run, shard};
 use proptest::prelude::*;
 use ruvio_shard::reply::Protocol;
 use ruvio_shard::settings::Settings;
 use ruvio_shard::shard::Shard;
-use support::{call, run, shard};
 
 type Bytes = Vec<u8>;
 type Model = BTreeMap<Bytes, Bytes>;
@@ -264,7 +262,7 @@ proptest! {
             hash_max_listpack_value: value_max,
             ..Settings::default()
         };
-        let (mut shard, mut model) = (shard(settings), Model::new());
+        let (mut shard, mut model) = (shard(settings, 1), Model::new());
         for step in steps {
             apply(&mut shard, &mut model, step);
         }
@@ -278,7 +276,7 @@ fn is_packed(shard: &mut Shard, key: &str) -> bool {
 
 #[test]
 fn a_hash_stays_packed_up_to_the_limits() {
-    let shard = &mut shard(Settings::default());
+    let shard = &mut shard(Settings::default(), 1);
     for number in 0..128 {
         run(shard, 1_000, &format!("HSET h f{number} {}", "v".repeat(64)));
     }
@@ -300,7 +298,7 @@ fn a_hash_stays_packed_up_to_the_limits() {
 
 #[test]
 fn a_large_hash_keeps_and_frees_everything() {
-    let shard = &mut shard(Settings::default());
+    let shard = &mut shard(Settings::default(), 1);
     let fields = 20_000;
     for number in 0..fields {
         assert_eq!(run(shard, 1_000, &format!("HSET h field:{number} {number}")), b":1\r\n");
@@ -322,7 +320,7 @@ fn a_large_hash_keeps_and_frees_everything() {
 
 #[test]
 fn a_scan_finds_every_field_that_stays() {
-    let shard = &mut shard(Settings::default());
+    let shard = &mut shard(Settings::default(), 1);
     for number in 0..3_000 {
         run(shard, 1_000, &format!("HSET h stays:{number} v goes:{number} v"));
     }
@@ -350,7 +348,7 @@ fn a_scan_finds_every_field_that_stays() {
 fn random_fields_are_chosen_with_equal_chance() {
     for (entries, count) in [(128, 1i32), (128, -1), (128, 5), (0, 1), (0, -1), (0, 5)] {
         let settings = Settings { hash_max_listpack_entries: entries, ..Settings::default() };
-        let shard = &mut shard(settings);
+        let shard = &mut shard(settings, 1);
         run(shard, 1_000, "HSET h 0 a 1 a 2 a 3 a 4 a 5 a 6 a 7 a");
         let mut times = [0u32; 8];
         for _ in 0..4_000 {
@@ -365,7 +363,7 @@ fn random_fields_are_chosen_with_equal_chance() {
 
 #[test]
 fn floats_are_added_as_the_reference_server_adds_them() {
-    let shard = &mut shard(Settings::default());
+    let shard = &mut shard(Settings::default(), 1);
     assert_eq!(run(shard, 1_000, "HINCRBYFLOAT h f 10.5"), b"$4\r\n10.5\r\n");
     assert_eq!(run(shard, 1_000, "HINCRBYFLOAT h f 0.1"), b"$4\r\n10.6\r\n");
     assert_eq!(run(shard, 1_000, "HINCRBYFLOAT h f -5.6"), b"$1\r\n5\r\n");
@@ -375,7 +373,7 @@ fn floats_are_added_as_the_reference_server_adds_them() {
 
 #[test]
 fn a_deadline_is_set_only_by_the_call_that_makes_the_key() {
-    let shard = &mut shard(Settings::default());
+    let shard = &mut shard(Settings::default(), 1);
     let deadline = |shard: &mut Shard, key: &str| {
         shard.keys.begin(0, 1_000, None);
         shard.keys.peek(key.as_bytes()).expect("made before").deadline_ms()
@@ -394,7 +392,7 @@ fn a_deadline_is_set_only_by_the_call_that_makes_the_key() {
 
 #[test]
 fn the_reply_shapes_follow_the_protocol() {
-    let shard = &mut shard(Settings::default());
+    let shard = &mut shard(Settings::default(), 1);
     run(shard, 1_000, "HSET h f v");
     let resp3 = |shard: &mut Shard, line: &str| {
         String::from_utf8(call(shard, 1_000, Protocol::Resp3, &words(line)).0).expect("text")
@@ -412,7 +410,7 @@ fn the_reply_shapes_follow_the_protocol() {
 
 #[test]
 fn wrong_calls_are_errors_and_change_nothing() {
-    let shard = &mut shard(Settings::default());
+    let shard = &mut shard(Settings::default(), 1);
     run(shard, 1_000, "SET s x");
     run(shard, 1_000, "HSET h a 1 text foo big 9223372036854775807 huge 1e4932");
     let before = content(shard);
@@ -465,7 +463,7 @@ fn wrong_calls_are_errors_and_change_nothing() {
 #[test]
 fn the_number_of_repeated_random_fields_is_bounded_by_the_reply() {
     let settings = Settings { proto_max_bulk_len: 1_000, ..Settings::default() };
-    let shard = &mut shard(settings);
+    let shard = &mut shard(settings, 1);
     run(shard, 1_000, "HSET h f v");
     let (reply, _) = send(shard, &words("HRANDFIELD h -9223372036854775807"));
     assert_eq!(reply, Value::Simple("ERR value is out of range".into()));
@@ -473,7 +471,7 @@ fn the_number_of_repeated_random_fields_is_bounded_by_the_reply() {
 
 #[test]
 fn a_hash_of_four_fields_fits_a_block_of_88_bytes() {
-    let shard = &mut shard(Settings::default());
+    let shard = &mut shard(Settings::default(), 1);
     let call: Vec<Bytes> =
         ["HSET", "h:499999", "name", "ada lovelace", "plan", "pro", "seats", "499999", "mail", "u499999@example.com"]
             .map(|word| word.as_bytes().to_vec())

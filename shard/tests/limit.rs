@@ -1,12 +1,10 @@
 //! `LIMIT` as a client sees it.
 
-mod support;
-
+use crate::support::{call, run, shard};
 use ruvio_shard::entry::Kind;
 use ruvio_shard::reply::Protocol;
 use ruvio_shard::settings::Settings;
 use ruvio_shard::shard::Shard;
-use support::{call, run, shard};
 
 fn text(shard: &mut Shard, now_ms: i64, line: &str) -> String {
     String::from_utf8(run(shard, now_ms, line)).expect("text replies")
@@ -25,7 +23,7 @@ fn deadline_ms(shard: &mut Shard, now_ms: i64, key: &str) -> Option<i64> {
 
 #[test]
 fn a_fixed_window_counts_down_and_ends() {
-    let shard = &mut shard(Settings::default());
+    let shard = &mut shard(Settings::default(), 1);
     for expected in [":2\r\n", ":1\r\n", ":0\r\n", "$-1\r\n"] {
         assert_eq!(text(shard, 5_000, "LIMIT api 3 60000"), expected);
     }
@@ -38,7 +36,7 @@ fn a_fixed_window_counts_down_and_ends() {
 
 #[test]
 fn a_bucket_refills_continuously() {
-    let shard = &mut shard(Settings::default());
+    let shard = &mut shard(Settings::default(), 1);
     assert_eq!(text(shard, 0, "LIMIT b 10 1000 TOKENS COST 2 WITHRETRY"), "*2\r\n:8\r\n:0\r\n");
     assert_eq!(deadline_ms(shard, 0, "b"), Some(200));
     assert_eq!(text(shard, 50, "LIMIT b 10 1000 TOKENS COST 8"), ":0\r\n");
@@ -51,7 +49,7 @@ fn a_bucket_refills_continuously() {
 
 #[test]
 fn a_sliding_window_weighs_the_one_before() {
-    let shard = &mut shard(Settings::default());
+    let shard = &mut shard(Settings::default(), 1);
     assert_eq!(text(shard, 0, "LIMIT s 10 1000 SLIDING COST 10"), ":0\r\n");
     assert_eq!(deadline_ms(shard, 0, "s"), Some(2_000));
     assert_eq!(text(shard, 999, "LIMIT s 10 1000 SLIDING WITHRETRY"), "*2\r\n$-1\r\n:101\r\n");
@@ -63,7 +61,7 @@ fn a_sliding_window_weighs_the_one_before() {
 
 #[test]
 fn only_counted_calls_leave_a_trace() {
-    let shard = &mut shard(Settings::default());
+    let shard = &mut shard(Settings::default(), 1);
     for mode in ["", " SLIDING", " TOKENS"] {
         let key = format!("k{}", mode.trim());
         assert_eq!(changes(shard, 100, &format!("LIMIT {key} 5 1000{mode} COST 0")), 0);
@@ -80,7 +78,7 @@ fn only_counted_calls_leave_a_trace() {
 
 #[test]
 fn a_refusal_is_the_null_of_each_protocol() {
-    let shard = &mut shard(Settings::default());
+    let shard = &mut shard(Settings::default(), 1);
     run(shard, 0, "LIMIT k 1 1000");
     let refused = |shard: &mut Shard, words: &[&str]| call(shard, 0, Protocol::Resp3, words).0;
     assert_eq!(refused(shard, &["limit", "k", "1", "1000"]), b"_\r\n");
@@ -90,7 +88,7 @@ fn a_refusal_is_the_null_of_each_protocol() {
 
 #[test]
 fn wrong_calls_are_errors_and_change_nothing() {
-    let shard = &mut shard(Settings::default());
+    let shard = &mut shard(Settings::default(), 1);
     run(shard, 0, "SET string x");
     run(shard, 0, "LIMIT fixed 5 1000");
     run(shard, 0, "LIMIT sliding 5 1000 SLIDING");
@@ -130,7 +128,7 @@ fn wrong_calls_are_errors_and_change_nothing() {
 
 #[test]
 fn an_unlimited_limit_is_possible() {
-    let shard = &mut shard(Settings::default());
+    let shard = &mut shard(Settings::default(), 1);
     for mode in ["", " SLIDING", " TOKENS"] {
         let line = format!("LIMIT u{} 9223372036854775807 60000{mode} COST 7", mode.trim());
         assert_eq!(text(shard, 1_700_000_000_000, &line), ":9223372036854775800\r\n");
@@ -139,7 +137,7 @@ fn an_unlimited_limit_is_possible() {
 
 #[test]
 fn an_entry_of_any_mode_takes_at_most_40_bytes() {
-    let shard = &mut shard(Settings::default());
+    let shard = &mut shard(Settings::default(), 1);
     for mode in ["", " SLIDING", " TOKENS"] {
         run(shard, 1_700_000_000_000, &format!("LIMIT r:499999 100 600000000{mode}"));
         let entry = shard.keys.peek(b"r:499999").expect("made just now");

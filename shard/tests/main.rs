@@ -1,11 +1,15 @@
 //! Promises of the shard, checked against plain models.
 
+mod copies;
 mod entry;
 mod eviction;
 mod generic;
+mod hash;
+mod limit;
 mod native_counters;
 mod scan;
 mod set;
+mod sorted_set;
 mod strings;
 mod support;
 mod table;

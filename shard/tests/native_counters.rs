@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::support;
 use proptest::prelude::*;
 use ruvio_shard::reply::Protocol;
 use ruvio_shard::settings::Settings;
@@ -304,7 +305,7 @@ fn contents(shard: &mut Shard, now_ms: i64) -> BTreeMap<usize, Value> {
 proptest! {
     #[test]
     fn native_commands_do_what_the_model_does(steps in prop::collection::vec(step(), 1..60)) {
-        let mut shard = crate::support::shard(Settings::default(), 1);
+        let mut shard = support::shard(Settings::default(), 1);
         let mut model = Model { now_ms: 1_000_000, keys: BTreeMap::new() };
         for step in &steps {
             if let Step::Advance(milliseconds) = step {
@@ -340,7 +341,7 @@ proptest! {
 
 #[test]
 fn words_that_do_not_fit_are_refused() {
-    let mut shard = crate::support::shard(Settings::default(), 1);
+    let mut shard = support::shard(Settings::default(), 1);
     let expire = |command: &str| format!("-ERR invalid expire time in '{command}' command\r\n");
     let syntax = || "-ERR syntax error\r\n".to_string();
     let positive = || "-ERR value is out of range, must be positive\r\n".to_string();
@@ -395,7 +396,7 @@ fn contents_of(shard: &mut Shard, key: &str) -> Option<Vec<u8>> {
 
 #[test]
 fn a_versioned_value_reads_as_a_string_and_is_replaced_by_a_plain_one() {
-    let mut shard = crate::support::shard(Settings::default(), 1);
+    let mut shard = support::shard(Settings::default(), 1);
     let mut run = |line: &str| String::from_utf8(support::run(&mut shard, 1000, line)).unwrap();
     assert_eq!(run("GETV k"), NIL_ARRAY);
     assert_eq!(run("SETV k v1"), ":1\r\n");
@@ -433,7 +434,7 @@ fn a_versioned_value_reads_as_a_string_and_is_replaced_by_a_plain_one() {
 
 #[test]
 fn nil_is_one_kind_in_resp3() {
-    let mut shard = crate::support::shard(Settings::default(), 1);
+    let mut shard = support::shard(Settings::default(), 1);
     for words in
         [&["TAKE", "k", "1"][..], &["TRANSFER", "k", "j", "1"], &["GETV", "k"], &["INCRBY", "k", "2", "MAX", "1"]]
     {

@@ -1,9 +1,8 @@
 //! Scans, `KEYS`, random keys and the keys of a slot.
 
-#[path = "support/databases.rs"]
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support::run;
+use crate::support::databases::run;
 use proptest::prelude::*;
 use ruvio_shard::entry::{Encoding, Entry, Header, Kind};
 use ruvio_shard::error::CommandError;

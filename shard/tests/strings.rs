@@ -1,5 +1,6 @@
 //! String commands: edits against a plain byte string, and the edge cases of options and limits.
 
+use crate::support;
 use proptest::prelude::*;
 use ruvio_shard::entry::Encoding;
 use ruvio_shard::reply::Protocol;
@@ -53,7 +54,7 @@ fn bulk(bytes: &[u8]) -> Vec<u8> {
 proptest! {
     #[test]
     fn edits_do_to_a_string_what_they_do_to_bytes(edits in prop::collection::vec(edit(), 1..30)) {
-        let mut shard = crate::support::shard(Settings::default(), 1);
+        let mut shard = support::shard(Settings::default(), 1);
         let mut model = Vec::new();
         for edit in edits {
             let mut run = |words: &[&[u8]]| support::call(&mut shard, NOW_MS, Protocol::Resp2, words).0;
@@ -106,7 +107,7 @@ fn encoding(shard: &mut Shard, key: &str) -> Option<Encoding> {
 
 #[test]
 fn set_options_go_together_as_in_redis() {
-    let mut shard = crate::support::shard(Settings::default(), 1);
+    let mut shard = support::shard(Settings::default(), 1);
     dialogue(
         &mut shard,
         &[
@@ -137,7 +138,7 @@ fn set_options_go_together_as_in_redis() {
 
 #[test]
 fn writing_a_string_clears_the_deadline_unless_told_to_keep_it() {
-    let mut shard = crate::support::shard(Settings::default(), 1);
+    let mut shard = support::shard(Settings::default(), 1);
     let set = |shard: &mut Shard, line: &str| {
         support::run(shard, NOW_MS, "SET k 1 PX 5000");
         support::run(shard, NOW_MS, line);
@@ -168,7 +169,7 @@ fn writing_a_string_clears_the_deadline_unless_told_to_keep_it() {
 
 #[test]
 fn mset_and_msetnx_do_all_or_nothing() {
-    let mut shard = crate::support::shard(Settings::default(), 1);
+    let mut shard = support::shard(Settings::default(), 1);
     dialogue(
         &mut shard,
         &[
@@ -186,7 +187,7 @@ fn mset_and_msetnx_do_all_or_nothing() {
 #[test]
 fn a_string_never_grows_past_the_limit() {
     const TOO_LONG: &str = "-ERR string exceeds maximum allowed size (proto-max-bulk-len)\n";
-    let mut shard = crate::support::shard(Settings { proto_max_bulk_len: 10, ..Settings::default() }, 1);
+    let mut shard = support::shard(Settings { proto_max_bulk_len: 10, ..Settings::default() }, 1);
     dialogue(
         &mut shard,
         &[
@@ -204,7 +205,7 @@ fn a_string_never_grows_past_the_limit() {
 
 #[test]
 fn encodings_follow_how_a_value_came_to_be() {
-    let mut shard = crate::support::shard(Settings::default(), 1);
+    let mut shard = support::shard(Settings::default(), 1);
     for (line, expected) in [
         ("SET k 12", Encoding::Int8),
         ("INCRBY k 1000", Encoding::Int16),

@@ -1,5 +1,7 @@
 //! Driving a shard as a client would.
 
+pub mod databases;
+
 use ruvio_shard::args::OwnedArgs;
 use ruvio_shard::commands;
 use ruvio_shard::error::CommandError;

@@ -1,11 +1,12 @@
 //! Adding members and changing scores.
 
 use crate::args::Args;
+use crate::commands::options::creation_deadline;
 use crate::context::Context;
 use crate::entry::{Header, Kind};
 use crate::error::{CommandError, CommandResult};
 use crate::events::Class;
-use crate::number::{parse_f64, parse_i64};
+use crate::number::parse_f64;
 use crate::sorted_set::{self, Effect, Limits, Updated};
 
 /// The options of `ZADD`.
@@ -74,10 +75,11 @@ pub(super) fn zadd(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
             return Err(CommandError::new("ERR INCR option supports a single increment-element pair"));
         }
         let score = parse_f64(pairs.at(0)).ok_or(CommandError::NOT_A_FLOAT)?;
-        return match add_one(context, args.at(1), pairs.at(1), score, conditions, None)? {
-            Some(updated) => Ok(context.reply.double(updated.score)),
-            None => Ok(context.reply.null()),
-        };
+        match add_one(context, args.at(1), pairs.at(1), score, conditions, None)? {
+            Some(updated) => context.reply.double(updated.score),
+            None => context.reply.null(),
+        }
+        return Ok(());
     }
     if pairs.len() == 2 {
         let score = parse_f64(pairs.at(0)).ok_or(CommandError::NOT_A_FLOAT)?;
@@ -93,25 +95,13 @@ pub(super) fn zadd(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
 
 /// `ZINCRBY key increment member [EX seconds | PX milliseconds]`: the deadline is for a key that this call creates.
 pub(super) fn zincrby(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
-    let deadline_ms = match args.len() {
-        4 => None,
-        6 if args.is(4, "ex") => Some(deadline_ms(args.at(5), 1000, context.keys.now_ms())?),
-        6 if args.is(4, "px") => Some(deadline_ms(args.at(5), 1, context.keys.now_ms())?),
-        _ => return Err(CommandError::SYNTAX),
-    };
+    let deadline_ms = creation_deadline(args, 4, context.keys.now_ms(), "zincrby")?;
     let increment = parse_f64(args.at(2)).ok_or(CommandError::NOT_A_FLOAT)?;
     let conditions = Conditions { increment: true, ..Conditions::default() };
     if let Some(updated) = add_one(context, args.at(1), args.at(3), increment, conditions, deadline_ms)? {
         context.reply.double(updated.score);
     }
     Ok(())
-}
-
-/// The end of a time to live that is counted in units of `unit_ms`.
-fn deadline_ms(word: &[u8], unit_ms: i64, now_ms: i64) -> Result<i64, CommandError> {
-    let time = parse_i64(word).ok_or(CommandError::NOT_AN_INTEGER)?;
-    let deadline = if time > 0 { time.checked_mul(unit_ms) } else { None };
-    deadline.and_then(|ms| ms.checked_add(now_ms)).ok_or_else(|| CommandError::invalid_expire_time("zincrby"))
 }
 
 /// Adds one member or changes its score. `None` where the conditions refuse it.
