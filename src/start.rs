@@ -11,13 +11,13 @@ use rustix::thread::CpuSet;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::configuration::{Configuration, DEFAULT_MAX_CLIENTS};
+use crate::configuration::Configuration;
 use crate::core::{Core, Listeners};
 use crate::options::Options;
 use crate::process::Process;
 
 /// Connections that may wait to be accepted (`tcp-backlog`).
-const BACKLOG: i32 = 511;
+pub const BACKLOG: i32 = 511;
 
 /// Locked memory that the executor of a core needs, in bytes.
 const LOCKED_BYTES_A_CORE: u64 = 512 << 10;
@@ -28,9 +28,8 @@ const RING_DEPTH: usize = 128;
 /// Memory registered with a core's rings, in bytes.
 const RING_MEMORY: usize = 64 << 10;
 
-/// Descriptors kept for other things than clients: of the process, and of each core (listeners, events, rings).
-const RESERVED_DESCRIPTORS: u64 = 32;
-const DESCRIPTORS_A_CORE: u64 = 16;
+/// Descriptors kept for other things than clients.
+const RESERVED_DESCRIPTORS: u64 = 64;
 
 /// The processors this process may run on.
 pub fn allowed_cpus() -> Result<Vec<usize>, String> {
@@ -43,13 +42,14 @@ pub fn allowed_cpus() -> Result<Vec<usize>, String> {
 pub fn run(options: Options, cpus: &[usize]) -> Result<(), String> {
     ruvio_shard::seed_hashes(rand::random::<u64>());
     check_machine(&options)?;
-    let max_clients = raise_descriptor_limit(&options);
+    let mut configuration = Configuration::new(&options);
+    // A client past the descriptors could not even be told that there are too many.
+    let room = raise_descriptor_limit(configuration.max_clients as u64);
+    configuration.max_clients = configuration.max_clients.min(usize::try_from(room).unwrap_or(usize::MAX)).max(1);
     let listeners = listen(&options)?;
     std::fs::create_dir_all(&options.dir).map_err(|error| {
         format!("cannot make the data directory {}: {error}; choose another --dir", options.dir.display())
     })?;
-    let mut configuration = Configuration::new(&options);
-    configuration.max_clients = configuration.max_clients.min(max_clients);
     let process = Process::new(options, configuration).map_err(|error| format!("cannot make an eventfd: {error}"))?;
     let process = Arc::new(process);
     end_on_signals(&process)?;
@@ -115,20 +115,18 @@ fn check_machine(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Raises the limit on descriptors as far as it is needed and allowed; returns how many clients it leaves room for.
-fn raise_descriptor_limit(options: &Options) -> usize {
+/// Lets the process have descriptors for this many clients, as far as it may; returns for how many there are.
+pub fn raise_descriptor_limit(clients: u64) -> u64 {
     let mut limit = rustix::process::getrlimit(Resource::Nofile);
-    let reserved = RESERVED_DESCRIPTORS + DESCRIPTORS_A_CORE * options.shards as u64;
-    let wanted = DEFAULT_MAX_CLIENTS as u64 + reserved;
+    let wanted = clients.saturating_add(RESERVED_DESCRIPTORS);
     if limit.current.is_some_and(|current| current < wanted) {
+        let earlier = limit.current;
         limit.current = Some(limit.maximum.map_or(wanted, |maximum| maximum.min(wanted)));
-        // With fewer descriptors fewer clients can connect.
-        let _ = rustix::process::setrlimit(Resource::Nofile, limit);
+        if rustix::process::setrlimit(Resource::Nofile, limit.clone()).is_err() {
+            limit.current = earlier;
+        }
     }
-    match rustix::process::getrlimit(Resource::Nofile).current {
-        Some(current) => usize::try_from(current.saturating_sub(reserved)).unwrap_or(usize::MAX).max(1),
-        None => usize::MAX,
-    }
+    limit.current.unwrap_or(u64::MAX).saturating_sub(RESERVED_DESCRIPTORS)
 }
 
 fn listen(options: &Options) -> Result<Vec<Listeners>, String> {

@@ -327,6 +327,11 @@ impl Core {
         self.counters.commands += 1;
         let command = match found {
             Found::Command(command) => *command,
+            Found::WrongArity(command) => {
+                self.command_stats[command.index].rejected += 1;
+                self.reject(key, &CommandError::wrong_arity(command.spec.name));
+                return;
+            }
             Found::Unknown(error) => {
                 let error = error.clone();
                 self.reject(key, &error);
@@ -455,6 +460,11 @@ impl Core {
     ) -> Option<SlowEntry> {
         let duration_ns = self.clock.delta_as_nanos(start, end);
         self.command_stats[command.index].record(duration_ns, failed, self.configuration.latency_tracking);
+        let threshold_ms = self.configuration.latency_monitor_threshold_ms;
+        if threshold_ms > 0 && duration_ns / 1_000_000 >= threshold_ms {
+            let event = if command.spec.flags.has(Flags::FAST) { "fast-command" } else { "command" };
+            self.latency_events.record(event, self.now_ms / 1000, duration_ns / 1_000_000);
+        }
         let threshold_us = self.configuration.slow_log_slower_than_us;
         if threshold_us >= 0
             && duration_ns / 1000 >= threshold_us as u64

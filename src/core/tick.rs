@@ -7,8 +7,11 @@ use super::client::ClientKey;
 use super::counters::Sample;
 use crate::memory;
 
+/// Ticks of a core in a second.
+pub const TICKS_A_SECOND: i64 = 10;
+
 /// Milliseconds between ticks.
-const TICK_MS: i64 = 100;
+const TICK_MS: i64 = 1000 / TICKS_A_SECOND;
 
 /// What background work may take of a turn, in ns.
 const BACKGROUND_NS: u64 = 500_000;
@@ -47,7 +50,8 @@ impl Core {
     /// Work of every tenth of a second.
     pub(super) fn tick(&mut self) {
         self.next_tick_ms = self.now_ms + TICK_MS;
-        memory::note_slack();
+        // Notes what this core holds, too.
+        self.process.peak_memory.fetch_max(memory::used(), Ordering::Relaxed);
         self.counters.rates.push(Sample {
             time_ms: self.now_ms,
             commands: self.counters.commands,

@@ -4,8 +4,8 @@ use ruvio_shard::settings::Settings;
 
 use crate::options::Options;
 
-/// Clients that may be connected at once unless `maxclients` says otherwise.
-pub const DEFAULT_MAX_CLIENTS: usize = 10_000;
+pub mod parameters;
+mod values;
 
 /// Bounds on what may wait to be sent to a client, as `client-output-buffer-limit` gives them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Configuration {
                 maxmemory_policy: options.maxmemory_policy,
                 ..Settings::default()
             },
-            max_clients: DEFAULT_MAX_CLIENTS,
+            max_clients: 10_000,
             timeout_s: 0,
             tcp_keepalive_s: 300,
             client_query_buffer_limit: 1 << 30,
