@@ -99,7 +99,7 @@ impl Process {
 
     /// The address announced for a shard's node: the one configured, or the one that the client came in by.
     pub fn announced_ip(&self, local: IpAddr) -> String {
-        self.options.announce_ip.clone().unwrap_or_else(|| local.to_string())
+        self.options.announce_ip.clone().unwrap_or_else(|| local.to_canonical().to_string())
     }
 
     /// The port of a shard.

@@ -42,9 +42,10 @@ pub fn allowed_cpus() -> Result<Vec<usize>, String> {
 pub fn run(options: Options, cpus: &[usize]) -> Result<(), String> {
     ruvio_shard::seed_hashes(rand::random::<u64>());
     check_machine(&options)?;
-    let configuration = Configuration::new(&options);
-    // With fewer descriptors fewer clients can connect; they are refused one by one.
-    raise_descriptor_limit(configuration.max_clients as u64);
+    let mut configuration = Configuration::new(&options);
+    // A client past the descriptors could not even be told that there are too many.
+    let room = raise_descriptor_limit(configuration.max_clients as u64);
+    configuration.max_clients = configuration.max_clients.min(usize::try_from(room).unwrap_or(usize::MAX)).max(1);
     let listeners = listen(&options)?;
     std::fs::create_dir_all(&options.dir).map_err(|error| {
         format!("cannot make the data directory {}: {error}; choose another --dir", options.dir.display())

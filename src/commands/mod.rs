@@ -71,16 +71,6 @@ impl Request<'_> {
     }
 }
 
-/// Replies the help of a container, one line a string, as Redis lays it out.
-fn reply_help(request: &mut Request<'_>, container: &str, lines: &[&str]) {
-    let mut reply = request.reply();
-    reply.array(lines.len() + 1);
-    reply.simple(&format!("{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
-    for line in lines {
-        reply.simple(line);
-    }
-}
-
 /// Every command of every family.
 pub fn all() -> impl Iterator<Item = &'static ServerCommand> {
     [

@@ -82,9 +82,11 @@ impl Core {
 
     /// Ends connections that have been idle too long, or that let too much output pile up.
     fn look_after_clients(&mut self) {
-        let timeout_ms = (self.configuration.timeout_s * 1000) as i64;
-        let limit = self.configuration.client_output_buffer_limits[0];
-        if timeout_ms == 0 && limit.hard_bytes == 0 && limit.soft_bytes == 0 {
+        let in_ms = |seconds: u64| i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
+        let timeout_ms = in_ms(self.configuration.timeout_s);
+        let [normal, replica, _] = self.configuration.client_output_buffer_limits;
+        let monitored = self.process.monitors.load(Ordering::Relaxed) > 0;
+        if timeout_ms == 0 && normal.hard_bytes == 0 && normal.soft_bytes == 0 && !monitored {
             return;
         }
         let now_ms = self.now_ms;
@@ -93,10 +95,12 @@ impl Core {
         let keys: Vec<ClientKey> = self.clients.iter().map(|(key, _)| key).collect();
         for key in keys {
             let Some(client) = self.clients.get_mut(key) else { continue };
+            // What a monitor is sent does not depend on what it reads, as with a replica; another client is paused.
+            let limit = if client.monitor { replica } else { normal };
             let unsent = client.unsent() as u64;
             if limit.soft_bytes > 0 && unsent > limit.soft_bytes {
                 let since = *client.over_soft_limit_since_ms.get_or_insert(now_ms);
-                if now_ms - since > (limit.soft_seconds * 1000) as i64 {
+                if now_ms - since > in_ms(limit.soft_seconds) {
                     over.push(key);
                     continue;
                 }
