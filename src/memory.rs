@@ -41,6 +41,15 @@ pub fn note_slack() {
     }
 }
 
+/// The allocator's name.
+pub const ALLOCATOR_NAME: &str = "mimalloc";
+
+/// Has this thread give free memory back to the kernel.
+pub fn release() {
+    // SAFETY: mi_collect works on the calling thread's heap only and may be called at any time.
+    unsafe { libmimalloc_sys::mi_collect(true) };
+}
+
 /// Bytes that the process holds in use.
 pub fn used() -> u64 {
     note_slack();

@@ -33,6 +33,8 @@ pub struct Process {
     pub connected: AtomicUsize,
     /// Clients that get what `MONITOR` shows.
     pub monitors: AtomicUsize,
+    /// Most memory that was seen in use, in bytes.
+    pub peak_memory: AtomicU64,
     /// Slow commands.
     pub slow_log: Mutex<SlowLog>,
     next_client: AtomicU64,
@@ -56,6 +58,7 @@ impl Process {
             stopping: AtomicBool::new(false),
             connected: AtomicUsize::new(0),
             monitors: AtomicUsize::new(0),
+            peak_memory: AtomicU64::new(0),
             slow_log: Mutex::new(slow_log),
             next_client: AtomicU64::new(1),
             options,
@@ -96,7 +99,7 @@ impl Process {
 
     /// The address announced for a shard's node: the one configured, or the one that the client came in by.
     pub fn announced_ip(&self, local: IpAddr) -> String {
-        self.options.announce_ip.clone().unwrap_or_else(|| local.to_string())
+        self.options.announce_ip.clone().unwrap_or_else(|| local.to_canonical().to_string())
     }
 
     /// The port of a shard.

@@ -106,6 +106,8 @@ pub fn registry() -> &'static Registry {
 pub enum Found {
     /// The command to run.
     Command(&'static Registered),
+    /// It takes another number of words.
+    WrongArity(&'static Registered),
     /// None; why.
     Unknown(CommandError),
 }
@@ -189,7 +191,7 @@ impl Registry {
             }
         }
         if !command.spec.accepts(args.len()) {
-            return Found::Unknown(CommandError::wrong_arity(command.spec.name));
+            return Found::WrongArity(command);
         }
         Found::Command(command)
     }

@@ -17,7 +17,7 @@ use crate::options::Options;
 use crate::process::Process;
 
 /// Connections that may wait to be accepted (`tcp-backlog`).
-const BACKLOG: i32 = 511;
+pub const BACKLOG: i32 = 511;
 
 /// Locked memory that the executor of a core needs, in bytes.
 const LOCKED_BYTES_A_CORE: u64 = 512 << 10;
@@ -42,12 +42,14 @@ pub fn allowed_cpus() -> Result<Vec<usize>, String> {
 pub fn run(options: Options, cpus: &[usize]) -> Result<(), String> {
     ruvio_shard::seed_hashes(rand::random::<u64>());
     check_machine(&options)?;
-    raise_descriptor_limit();
+    let mut configuration = Configuration::new(&options);
+    // A client past the descriptors could not even be told that there are too many.
+    let room = raise_descriptor_limit(configuration.max_clients as u64);
+    configuration.max_clients = configuration.max_clients.min(usize::try_from(room).unwrap_or(usize::MAX)).max(1);
     let listeners = listen(&options)?;
     std::fs::create_dir_all(&options.dir).map_err(|error| {
         format!("cannot make the data directory {}: {error}; choose another --dir", options.dir.display())
     })?;
-    let configuration = Configuration::new(&options);
     let process = Process::new(options, configuration).map_err(|error| format!("cannot make an eventfd: {error}"))?;
     let process = Arc::new(process);
     end_on_signals(&process)?;
@@ -113,14 +115,18 @@ fn check_machine(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-fn raise_descriptor_limit() {
+/// Lets the process have descriptors for this many clients, as far as it may; returns for how many there are.
+pub fn raise_descriptor_limit(clients: u64) -> u64 {
     let mut limit = rustix::process::getrlimit(Resource::Nofile);
-    let wanted = 10_000 + RESERVED_DESCRIPTORS;
+    let wanted = clients.saturating_add(RESERVED_DESCRIPTORS);
     if limit.current.is_some_and(|current| current < wanted) {
+        let earlier = limit.current;
         limit.current = Some(limit.maximum.map_or(wanted, |maximum| maximum.min(wanted)));
-        // With fewer descriptors fewer clients can connect; they are refused one by one.
-        let _ = rustix::process::setrlimit(Resource::Nofile, limit);
+        if rustix::process::setrlimit(Resource::Nofile, limit.clone()).is_err() {
+            limit.current = earlier;
+        }
     }
+    limit.current.unwrap_or(u64::MAX).saturating_sub(RESERVED_DESCRIPTORS)
 }
 
 fn listen(options: &Options) -> Result<Vec<Listeners>, String> {

@@ -8,6 +8,9 @@ const MAX_LINE: usize = 64 * 1024;
 /// Most words a request may announce.
 const MAX_WORDS: i64 = i32::MAX as i64;
 
+/// Ranges of words that a connection keeps room for.
+const KEPT_RANGES: usize = 64;
+
 /// Words and bulk bytes that a client may send before it has authenticated.
 const UNAUTHENTICATED_WORDS: i64 = 10;
 const UNAUTHENTICATED_BULK: i64 = 16 * 1024;
@@ -40,6 +43,7 @@ impl Progress {
         self.missing = 0;
         self.offset = 0;
         self.ranges.clear();
+        self.ranges.shrink_to(KEPT_RANGES);
     }
 
     /// Whether part of a request was parsed.

@@ -6,7 +6,8 @@ use ruvio_shard::error::CommandError;
 use ruvio_shard::number;
 use ruvio_shard::reply::Protocol;
 
-use super::{Flow, Request, Run, ServerCommand, reply_help};
+use super::help::help;
+use super::{Flow, Request, Run, ServerCommand};
 use crate::core::Core;
 use crate::core::client::{Client, ClientKey};
 
@@ -117,45 +118,6 @@ const fn command(
         syntax,
     };
     ServerCommand { spec, run: Some(run) }
-}
-
-const HELP: &[&str] = &[
-    "GETNAME",
-    "    The connection's name.",
-    "ID",
-    "    The connection's number.",
-    "INFO",
-    "    A line about the connection.",
-    "KILL <ip:port>",
-    "    End the connection from this address.",
-    "KILL <option> <value> [<option> <value> [...]]",
-    "    End all connections that every option fits:",
-    "    * ADDR <ip:port>: the address the connection comes from",
-    "    * LADDR <ip:port>: the address it was made to",
-    "    * ID <client-id>: its number",
-    "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB): its type",
-    "    * USER <username>: who has authenticated on it",
-    "    * MAXAGE <seconds>: made at least so long ago",
-    "    * SKIPME (YES|NO): leave out the calling connection (default: yes)",
-    "LIST [<option> ...]",
-    "    A line about each connection. Options:",
-    "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB): of this type",
-    "    * ID <client-id> [<client-id> ...]: with these numbers",
-    "NO-EVICT (ON|OFF)",
-    "    Exempt the connection from client eviction.",
-    "NO-TOUCH (ON|OFF)",
-    "    Leave access times and frequencies of keys alone when reading.",
-    "SETINFO (LIB-NAME|LIB-VER) <value>",
-    "    Note the client library's name or version.",
-    "SETNAME <name>",
-    "    Name the connection.",
-    "HELP",
-    "    This text.",
-];
-
-fn help(request: &mut Request<'_>) -> Result<Flow, CommandError> {
-    reply_help(request, "CLIENT", HELP);
-    Ok(Flow::Done)
 }
 
 fn id(request: &mut Request<'_>) -> Result<Flow, CommandError> {
@@ -270,7 +232,7 @@ fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
         events.push('w');
     }
     let output_bytes = client.output.len() - client.sent;
-    let held_bytes = client.held.capacity() + client.early_bytes();
+    let held_bytes = client.held.capacity() + client.early;
     let total_bytes = size_of::<Client>()
         + client.input.capacity()
         + client.output.capacity()

@@ -9,7 +9,8 @@ use ruvio_shard::error::CommandError;
 use ruvio_shard::number;
 use ruvio_shard::slot::{SLOTS, key_slot, shard_slots};
 
-use super::{Flow, Request, Run, ServerCommand, reply_help};
+use super::help::help;
+use super::{Flow, Request, Run, ServerCommand};
 use crate::process::Process;
 
 /// Distance from a node's port to its cluster bus's, by convention.
@@ -106,37 +107,6 @@ const fn connection_command(name: &'static str, flags: Flags, summary: &'static 
         syntax: "",
     };
     ServerCommand { spec, run: Some(run) }
-}
-
-const HELP: &[&str] = &[
-    "COUNTKEYSINSLOT <slot>",
-    "    The number of keys in a slot.",
-    "GETKEYSINSLOT <slot> <count>",
-    "    Keys of a slot.",
-    "INFO",
-    "    The state of the cluster.",
-    "KEYSLOT <key>",
-    "    The slot of a key.",
-    "LINKS",
-    "    The links of the cluster bus.",
-    "MYID",
-    "    The identifier of the node.",
-    "MYSHARDID",
-    "    The identifier of the node's shard.",
-    "NODES",
-    "    A line about each node:",
-    "    <id> <ip:port@bus-port> <flags> <master> <ping> <pong> <epoch> <link> <slots>",
-    "SHARDS",
-    "    The shards: their slots and their nodes.",
-    "SLOTS",
-    "    Ranges of slots: first, last, and the node with ip, port and id.",
-    "HELP",
-    "    This text.",
-];
-
-fn help(request: &mut Request<'_>) -> Result<Flow, CommandError> {
-    reply_help(request, "CLUSTER", HELP);
-    Ok(Flow::Done)
 }
 
 fn local_ip(request: &mut Request<'_>) -> IpAddr {

@@ -10,10 +10,18 @@ use crate::core::client::{Client, ClientKey};
 
 mod client;
 mod cluster;
+mod command;
+mod config;
 mod connection;
+mod help;
+mod info;
 mod keyspace;
+mod latency;
+mod memory;
 mod monitor;
+mod server;
 mod shutdown;
+mod slowlog;
 
 /// A command that the client's core runs.
 pub struct ServerCommand {
@@ -63,25 +71,22 @@ impl Request<'_> {
     }
 }
 
-/// Replies the help of a container, one line a string, as Redis lays it out.
-fn reply_help(request: &mut Request<'_>, container: &str, lines: &[&str]) {
-    let mut reply = request.reply();
-    reply.array(lines.len() + 1);
-    reply.simple(&format!("{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
-    for line in lines {
-        reply.simple(line);
-    }
-}
-
 /// Every command of every family.
 pub fn all() -> impl Iterator<Item = &'static ServerCommand> {
     [
         client::COMMANDS,
         cluster::COMMANDS,
+        command::COMMANDS,
+        config::COMMANDS,
         connection::COMMANDS,
+        info::COMMANDS,
         keyspace::COMMANDS,
+        latency::COMMANDS,
+        memory::COMMANDS,
         monitor::COMMANDS,
+        server::COMMANDS,
         shutdown::COMMANDS,
+        slowlog::COMMANDS,
     ]
     .into_iter()
     .flatten()

@@ -6,7 +6,11 @@ use std::os::fd::OwnedFd;
 
 use ruvio_shard::reply::Protocol;
 
+use super::serve::{RESUMED_PIECES, RESUMED_UNSENT};
 use crate::wire::Progress;
+
+/// Bytes of a buffer that a client keeps when it is empty, or that are not worth moving.
+const KEPT_BYTES: usize = 64 << 10;
 
 /// Names a client on its core; the generation tells a client from earlier ones in the same place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -75,6 +79,10 @@ pub struct Client {
     pub sent: usize,
     /// Replies that wait behind `pieces`.
     pub held: Vec<u8>,
+    /// How many bytes at the front of `held` are in `output` already.
+    pub released: usize,
+    /// Bytes of replies among `pieces` that came before an earlier one.
+    pub early: usize,
     /// What is owed, in order; empty unless a reply is outstanding.
     pub pieces: VecDeque<Piece>,
     /// Whether the client waits for a reply before its next command may start.
@@ -89,6 +97,8 @@ pub struct Client {
     pub watches_read: bool,
     /// Whether it is in the core's list of clients to flush.
     pub to_flush: bool,
+    /// Whether it is in the core's list of clients to serve again.
+    pub to_resume: bool,
     /// Whether the connection ends once everything owed is sent.
     pub closing: bool,
     /// The selected database.
@@ -141,6 +151,8 @@ impl Client {
             output: Vec::new(),
             sent: 0,
             held: Vec::new(),
+            released: 0,
+            early: 0,
             pieces: VecDeque::new(),
             waiting: false,
             paused: false,
@@ -148,6 +160,7 @@ impl Client {
             watches_write: false,
             watches_read: true,
             to_flush: false,
+            to_resume: false,
             closing: false,
             database: 0,
             protocol: Protocol::Resp2,
@@ -172,14 +185,13 @@ impl Client {
     /// Bytes of replies that are not sent yet.
     #[inline]
     pub fn unsent(&self) -> usize {
-        self.output.len() - self.sent + self.held.len()
+        self.output.len() - self.sent + self.held.len() - self.released + self.early
     }
 
-    /// Bytes of replies that came before an earlier one.
-    pub fn early_bytes(&self) -> usize {
-        let early =
-            self.pieces.iter().map(|piece| if let Piece::Early(encoded) = piece { encoded.capacity() } else { 0 });
-        early.sum()
+    /// Whether a paused client may be served again: little enough is owed to it, in replies and in bytes.
+    #[inline]
+    pub fn may_resume(&self) -> bool {
+        self.pieces.len() < RESUMED_PIECES && self.unsent() < RESUMED_UNSENT
     }
 
     /// Puts a reply (already encoded) behind all that is owed.
@@ -211,6 +223,7 @@ impl Client {
             self.pieces.iter_mut().find(|piece| matches!(piece, Piece::Owed(core) if *core == from))
         {
             *piece = Piece::Early(encoded.to_vec());
+            self.early += encoded.len();
         }
     }
 
@@ -219,6 +232,7 @@ impl Client {
         if let Some(piece) =
             self.pieces.iter_mut().find(|piece| matches!(piece, Piece::Gathering(other) if *other == number))
         {
+            self.early += encoded.len();
             *piece = Piece::Early(encoded);
             self.release();
         }
@@ -226,21 +240,37 @@ impl Client {
 
     /// Moves what waits behind nothing any more to the output.
     fn release(&mut self) {
-        let mut taken = 0;
         while let Some(piece) = self.pieces.front_mut() {
             match piece {
                 Piece::Held(len) => {
-                    let end = taken + *len;
-                    self.output.extend_from_slice(&self.held[taken..end]);
-                    taken = end;
+                    let end = self.released + *len;
+                    self.output.extend_from_slice(&self.held[self.released..end]);
+                    self.released = end;
                 }
-                Piece::Early(encoded) => self.output.extend_from_slice(encoded),
+                Piece::Early(encoded) => {
+                    self.early -= encoded.len();
+                    self.output.extend_from_slice(encoded);
+                }
                 Piece::Owed(_) | Piece::Gathering(_) => break,
             }
             self.pieces.pop_front();
         }
-        if taken > 0 {
-            self.held.drain(..taken);
+        if self.released == self.held.len() {
+            self.held.clear();
+            self.held.shrink_to(KEPT_BYTES);
+            self.released = 0;
+        } else if self.released > self.held.len() / 2 {
+            // Only when that is more than is moved, so that each byte is moved at most once on average.
+            self.held.drain(..self.released);
+            self.released = 0;
+        }
+    }
+
+    /// Forgets the part of the output that is sent, once that is the larger one.
+    pub fn trim_output(&mut self) {
+        if self.sent > KEPT_BYTES && self.sent > self.output.len() / 2 {
+            self.output.drain(..self.sent);
+            self.sent = 0;
         }
     }
 }

@@ -59,6 +59,29 @@ impl Counters {
     }
 }
 
+impl Counters {
+    /// Adds another core's counts; rates are left alone.
+    pub fn merge(&mut self, other: &Counters) {
+        self.connections += other.connections;
+        self.rejected_connections += other.rejected_connections;
+        self.commands += other.commands;
+        self.forwarded += other.forwarded;
+        self.shard_commands += other.shard_commands;
+        self.moved += other.moved;
+        self.bytes_in += other.bytes_in;
+        self.bytes_out += other.bytes_out;
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.output_limit_disconnections += other.output_limit_disconnections;
+        self.query_limit_disconnections += other.query_limit_disconnections;
+        self.error_replies += other.error_replies;
+        self.expire_time_cap_reached += other.expire_time_cap_reached;
+        for (code, count) in &other.errors {
+            *self.errors.entry(code.clone()).or_default() += count;
+        }
+    }
+}
+
 /// Counter values at the last ticks.
 #[derive(Clone, Debug, Default)]
 pub struct Rates {

@@ -145,7 +145,7 @@ impl Core {
             let key = forwarded.client;
             if let Some(client) = self.clients.get_mut(key) {
                 client.settle_owed(from, &replies[start..end]);
-                if client.paused && client.pieces.len() < super::serve::RESUMED_PIECES {
+                if client.paused && client.may_resume() {
                     self.want_resume(key);
                 }
                 self.want_flush(key);

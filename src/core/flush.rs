@@ -50,7 +50,8 @@ impl Core {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
                     client.blocked_on_write = true;
-                    if client.paused && client.unsent() < super::serve::RESUMED_UNSENT {
+                    client.trim_output();
+                    if client.paused && client.may_resume() {
                         self.want_resume(key);
                     }
                     self.update_interest(key);
@@ -77,12 +78,23 @@ impl Core {
             return;
         }
         let was_blocked = std::mem::take(&mut client.blocked_on_write);
-        if client.paused && client.pieces.len() < super::serve::RESUMED_PIECES {
+        if client.paused && client.may_resume() {
             self.want_resume(key);
         }
         if was_blocked {
             self.update_interest(key);
         }
+    }
+
+    /// Ends a connection whose client sends nothing more, after all that is owed to it.
+    pub(super) fn close_after_replies(&mut self, key: ClientKey) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        if client.pieces.is_empty() && client.unsent() == 0 {
+            self.close(key);
+            return;
+        }
+        client.closing = true;
+        self.update_interest(key);
     }
 
     /// Ends a connection at once.

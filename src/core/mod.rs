@@ -22,6 +22,7 @@ use self::counters::{CommandStats, Counters};
 use self::exchange::Outbox;
 use self::forward::Batch;
 use self::gather::Gathering;
+use self::latency::LatencyEvents;
 use self::serve::Planned;
 use crate::configuration::Configuration;
 use crate::memory;
@@ -30,16 +31,20 @@ use crate::registry::registry;
 
 mod accept;
 pub mod client;
+mod configure;
 pub mod counters;
 mod exchange;
 pub mod flush;
 pub mod forward;
 pub mod gather;
+pub mod latency;
 pub mod mailbox;
 mod monitor;
 mod serve;
 pub mod slow_log;
 mod tick;
+
+pub use tick::TICKS_A_SECOND;
 
 /// Events taken from the kernel at once.
 const EVENTS: usize = 256;
@@ -81,6 +86,8 @@ pub struct Core {
     pub counters: Counters,
     /// Counters of each command, by its index.
     pub command_stats: Vec<CommandStats>,
+    /// What took long on this core.
+    pub latency_events: LatencyEvents,
     /// The time of the turn, in ms since the epoch.
     pub now_ms: i64,
     /// A fast clock for durations.
@@ -155,6 +162,7 @@ impl Core {
             configuration,
             counters: Counters::default(),
             command_stats: registry().all().iter().map(|_| CommandStats::default()).collect(),
+            latency_events: LatencyEvents::default(),
             now_ms: now_ms(),
             clock: Clock::new(),
             epoll,

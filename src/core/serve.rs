@@ -29,6 +29,12 @@ const WINDOW: usize = 64;
 /// Bytes read at once from a client that is in the middle of a large request, at most.
 const LARGE_READ: usize = 1 << 20;
 
+/// Most bytes that may wait to be executed, whatever is configured: offsets have 32 bits.
+const MAX_INPUT: usize = 2 << 30;
+
+/// Ranges of words kept for the next window.
+const KEPT_RANGES: usize = 64 << 10;
+
 /// A client with this many bytes unsent is not served until it has read.
 const PAUSED_UNSENT: usize = 64 << 20;
 
@@ -105,7 +111,8 @@ impl Core {
             received
         };
         match received {
-            Ok(0) => self.close(key),
+            // The client may have closed only its half of the connection.
+            Ok(0) => self.close_after_replies(key),
             Ok(_) => self.check_input(key),
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(_) => self.close(key),
@@ -123,7 +130,7 @@ impl Core {
     }
 
     fn check_input(&mut self, key: ClientKey) {
-        let limit = self.configuration.client_query_buffer_limit;
+        let limit = self.configuration.client_query_buffer_limit.min(MAX_INPUT);
         if self.clients.get(key).is_some_and(|client| client.input.len() > limit) {
             self.counters.query_limit_disconnections += 1;
             self.close(key);
@@ -134,6 +141,10 @@ impl Core {
     pub(super) fn resume_clients(&mut self) {
         for key in std::mem::take(&mut self.to_resume) {
             let Some(client) = self.clients.get_mut(key) else { continue };
+            client.to_resume = false;
+            if client.paused && !client.may_resume() {
+                continue;
+            }
             client.paused = false;
             let mut input = std::mem::take(&mut client.input);
             let consumed = self.serve(key, &input);
@@ -147,7 +158,12 @@ impl Core {
 
     /// Lets a client that waited be served in this turn or the next.
     pub(super) fn want_resume(&mut self, key: ClientKey) {
-        self.to_resume.push(key);
+        if let Some(client) = self.clients.get_mut(key)
+            && !client.to_resume
+        {
+            client.to_resume = true;
+            self.to_resume.push(key);
+        }
     }
 
     /// Executes the requests in `input`; returns how many bytes were consumed.
@@ -199,6 +215,7 @@ impl Core {
             }
             planned.clear();
             ranges.clear();
+            ranges.shrink_to(KEPT_RANGES);
             self.planned = planned;
             self.planned_ranges = ranges;
             if executed < all {
@@ -310,6 +327,11 @@ impl Core {
         self.counters.commands += 1;
         let command = match found {
             Found::Command(command) => *command,
+            Found::WrongArity(command) => {
+                self.command_stats[command.index].rejected += 1;
+                self.reject(key, &CommandError::wrong_arity(command.spec.name));
+                return;
+            }
             Found::Unknown(error) => {
                 let error = error.clone();
                 self.reject(key, &error);
@@ -438,6 +460,11 @@ impl Core {
     ) -> Option<SlowEntry> {
         let duration_ns = self.clock.delta_as_nanos(start, end);
         self.command_stats[command.index].record(duration_ns, failed, self.configuration.latency_tracking);
+        let threshold_ms = self.configuration.latency_monitor_threshold_ms;
+        if threshold_ms > 0 && duration_ns / 1_000_000 >= threshold_ms {
+            let event = if command.spec.flags.has(Flags::FAST) { "fast-command" } else { "command" };
+            self.latency_events.record(event, self.now_ms / 1000, duration_ns / 1_000_000);
+        }
         let threshold_us = self.configuration.slow_log_slower_than_us;
         if threshold_us >= 0
             && duration_ns / 1000 >= threshold_us as u64

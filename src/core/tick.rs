@@ -1,12 +1,17 @@
 //! What a core does by itself: expiry, eviction, freeing, and looking after its clients.
 
+use std::sync::atomic::Ordering;
+
 use super::Core;
 use super::client::ClientKey;
 use super::counters::Sample;
 use crate::memory;
 
+/// Ticks of a core in a second.
+pub const TICKS_A_SECOND: i64 = 10;
+
 /// Milliseconds between ticks.
-const TICK_MS: i64 = 100;
+const TICK_MS: i64 = 1000 / TICKS_A_SECOND;
 
 /// What background work may take of a turn, in ns.
 const BACKGROUND_NS: u64 = 500_000;
@@ -45,7 +50,8 @@ impl Core {
     /// Work of every tenth of a second.
     pub(super) fn tick(&mut self) {
         self.next_tick_ms = self.now_ms + TICK_MS;
-        memory::note_slack();
+        // Notes what this core holds, too.
+        self.process.peak_memory.fetch_max(memory::used(), Ordering::Relaxed);
         self.counters.rates.push(Sample {
             time_ms: self.now_ms,
             commands: self.counters.commands,
@@ -76,9 +82,11 @@ impl Core {
 
     /// Ends connections that have been idle too long, or that let too much output pile up.
     fn look_after_clients(&mut self) {
-        let timeout_ms = (self.configuration.timeout_s * 1000) as i64;
-        let limit = self.configuration.client_output_buffer_limits[0];
-        if timeout_ms == 0 && limit.hard_bytes == 0 && limit.soft_bytes == 0 {
+        let in_ms = |seconds: u64| i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
+        let timeout_ms = in_ms(self.configuration.timeout_s);
+        let [normal, replica, _] = self.configuration.client_output_buffer_limits;
+        let monitored = self.process.monitors.load(Ordering::Relaxed) > 0;
+        if timeout_ms == 0 && normal.hard_bytes == 0 && normal.soft_bytes == 0 && !monitored {
             return;
         }
         let now_ms = self.now_ms;
@@ -87,10 +95,12 @@ impl Core {
         let keys: Vec<ClientKey> = self.clients.iter().map(|(key, _)| key).collect();
         for key in keys {
             let Some(client) = self.clients.get_mut(key) else { continue };
+            // What a monitor is sent does not depend on what it reads, as with a replica; another client is paused.
+            let limit = if client.monitor { replica } else { normal };
             let unsent = client.unsent() as u64;
             if limit.soft_bytes > 0 && unsent > limit.soft_bytes {
                 let since = *client.over_soft_limit_since_ms.get_or_insert(now_ms);
-                if now_ms - since > (limit.soft_seconds * 1000) as i64 {
+                if now_ms - since > in_ms(limit.soft_seconds) {
                     over.push(key);
                     continue;
                 }

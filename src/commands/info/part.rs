@@ -1,0 +1,145 @@
+//! What a core contributes to `INFO`, and all cores' contributions together.
+
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use ruvio_shard::keys::KeyStats;
+
+use crate::core::Core;
+use crate::core::counters::{CommandStats, Counters};
+
+/// Keys with a deadline that are looked at for the average of a database.
+const SAMPLED_DEADLINES: usize = 32;
+
+/// What is in a database.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DatabasePart {
+    /// Keys.
+    pub keys: usize,
+    /// Keys with a deadline.
+    pub with_deadline: usize,
+    /// Time to live of the keys with a deadline, in ms: their average times their number.
+    pub ttl_ms: f64,
+}
+
+impl DatabasePart {
+    /// Average time to live, in ms.
+    pub fn average_ttl_ms(&self) -> u64 {
+        if self.with_deadline == 0 { 0 } else { (self.ttl_ms / self.with_deadline as f64) as u64 }
+    }
+}
+
+/// A core's counters, as of one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Part {
+    /// Counters of its connections and commands.
+    pub counters: Counters,
+    /// Counters of its keys.
+    pub keys: KeyStats,
+    /// Its part of each database.
+    pub databases: Vec<DatabasePart>,
+    /// Counters of each command; empty unless they were asked for.
+    pub commands: Vec<CommandStats>,
+    /// Connections.
+    pub clients: usize,
+    /// Bytes that buffers of its connections take.
+    pub client_bytes: usize,
+    /// Most input a client has waiting, in bytes.
+    pub longest_input: usize,
+    /// Most output a client has waiting, in bytes.
+    pub longest_output: usize,
+    /// Objects that wait to be freed piecemeal.
+    pub to_free: usize,
+}
+
+impl Part {
+    /// What `core` contributes now.
+    pub fn of(core: &Core, with_commands: bool) -> Part {
+        let mut part = Part {
+            counters: core.counters.clone(),
+            keys: core.shard.keys.stats,
+            databases: databases(core),
+            commands: if with_commands { core.command_stats.clone() } else { Vec::new() },
+            to_free: core.shard.keys.pending_remains(),
+            ..Part::default()
+        };
+        for (_, client) in core.clients.iter() {
+            part.clients += 1;
+            part.client_bytes += client.input.capacity() + client.output.capacity() + client.held.capacity();
+            part.longest_input = part.longest_input.max(client.input.len());
+            part.longest_output = part.longest_output.max(client.unsent());
+        }
+        part
+    }
+
+    /// All parts together.
+    pub fn sum(parts: &[Part]) -> Part {
+        let mut all = Part::default();
+        for part in parts {
+            all.counters.merge(&part.counters);
+            all.keys.hits += part.keys.hits;
+            all.keys.misses += part.keys.misses;
+            all.keys.expired += part.keys.expired;
+            all.keys.evicted += part.keys.evicted;
+            all.keys.lazy_freed += part.keys.lazy_freed;
+            all.keys.dirty += part.keys.dirty;
+            all.databases.resize(all.databases.len().max(part.databases.len()), DatabasePart::default());
+            for (sum, own) in all.databases.iter_mut().zip(&part.databases) {
+                sum.keys += own.keys;
+                sum.with_deadline += own.with_deadline;
+                sum.ttl_ms += own.ttl_ms;
+            }
+            all.commands.resize(all.commands.len().max(part.commands.len()), CommandStats::default());
+            for (sum, own) in all.commands.iter_mut().zip(&part.commands) {
+                sum.merge(own);
+            }
+            all.clients += part.clients;
+            all.client_bytes += part.client_bytes;
+            all.longest_input = all.longest_input.max(part.longest_input);
+            all.longest_output = all.longest_output.max(part.longest_output);
+            all.to_free += part.to_free;
+        }
+        all
+    }
+
+    /// Keys in all databases.
+    pub fn key_count(&self) -> usize {
+        self.databases.iter().map(|database| database.keys).sum()
+    }
+}
+
+fn databases(core: &Core) -> Vec<DatabasePart> {
+    let mut random = SmallRng::seed_from_u64(rand::random::<u64>());
+    let part = |database: &ruvio_shard::database::Database| {
+        let with_deadline = database.with_deadline();
+        let samples = with_deadline.min(SAMPLED_DEADLINES);
+        let left_ms: f64 = (0..samples)
+            .filter_map(|_| database.sample(true, &mut random)?.deadline_ms())
+            .map(|deadline_ms| (deadline_ms - core.now_ms).max(0) as f64)
+            .sum();
+        let ttl_ms = if samples == 0 { 0.0 } else { left_ms / samples as f64 * with_deadline as f64 };
+        DatabasePart { keys: database.len(), with_deadline, ttl_ms }
+    };
+    core.shard.keys.databases().iter().map(part).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn averages_are_weighted_by_the_keys_of_each_core() {
+        let part = |with_deadline, average_ms: f64| Part {
+            databases: vec![DatabasePart {
+                keys: 2 * with_deadline,
+                with_deadline,
+                ttl_ms: average_ms * with_deadline as f64,
+            }],
+            longest_input: with_deadline,
+            ..Part::default()
+        };
+        let all = Part::sum(&[part(1, 1000.0), part(3, 2000.0), part(0, 0.0)]);
+        assert_eq!(all.databases[0].average_ttl_ms(), 1750);
+        assert_eq!((all.key_count(), all.longest_input), (8, 3));
+        assert_eq!(DatabasePart::default().average_ttl_ms(), 0);
+    }
+}

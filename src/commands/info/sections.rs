@@ -1,0 +1,298 @@
+//! The text of each section of `INFO`. Fields have Redis's names where they say the same.
+
+use std::fmt::Write;
+use std::sync::atomic::Ordering;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ruvio_shard::slot::shard_slots;
+
+use super::Section;
+use super::part::Part;
+use crate::core::Core;
+use crate::registry::registry;
+use crate::{machine, memory};
+
+/// The version of Redis whose behaviour clients may expect.
+pub const REDIS_VERSION: &str = "7.2.4";
+
+/// Lines of `field:value`.
+struct Lines(String);
+
+impl Lines {
+    fn add(&mut self, field: &str, value: impl std::fmt::Display) {
+        // Writing to a string cannot fail.
+        let _ = write!(self.0, "{field}:{value}\r\n");
+    }
+
+    fn add_bytes(&mut self, field: &str, bytes: u64) {
+        self.add(field, bytes);
+        self.add(&format!("{field}_human"), human(bytes));
+    }
+
+    fn add_all<V: std::fmt::Display>(&mut self, fields: &[(&str, V)]) {
+        for (field, value) in fields {
+            self.add(field, value);
+        }
+    }
+}
+
+/// A number of bytes in the greatest unit that fits.
+pub fn human(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["K", "M", "G", "T", "P"];
+    if bytes < 1024 {
+        return format!("{bytes}B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.2}{}", UNITS[unit])
+}
+
+/// The text of a section.
+pub fn write(section: Section, core: &Core, all: &Part, parts: &[Part]) -> String {
+    let (title, write): (&str, fn(&mut Lines, &Core, &Part, &[Part])) = match section {
+        Section::Server => ("Server", server),
+        Section::Clients => ("Clients", clients),
+        Section::Memory => ("Memory", memory_use),
+        Section::Persistence => ("Persistence", persistence),
+        Section::Stats => ("Stats", stats),
+        Section::Replication => ("Replication", replication),
+        Section::Cpu => ("CPU", cpu),
+        // There are none.
+        Section::Modules => ("Modules", |_, _, _, _| {}),
+        Section::CommandStats => ("Commandstats", command_stats),
+        Section::ErrorStats => ("Errorstats", error_stats),
+        Section::LatencyStats => ("Latencystats", latency_stats),
+        Section::Cluster => ("Cluster", |lines, _, _, _| lines.add("cluster_enabled", 1)),
+        Section::Shards => ("Shards", shards),
+        Section::Keyspace => ("Keyspace", keyspace),
+    };
+    let mut lines = Lines(format!("# {title}\r\n"));
+    write(&mut lines, core, all, parts);
+    lines.0
+}
+
+fn server(lines: &mut Lines, core: &Core, _: &Part, _: &[Part]) {
+    let process = &core.process;
+    let options = &process.options;
+    let path = |path: Option<std::path::PathBuf>| path.map(|path| path.display().to_string()).unwrap_or_default();
+    let uptime_s = process.started.elapsed().as_secs();
+    lines.add("redis_version", REDIS_VERSION);
+    lines.add("ruvio_version", env!("CARGO_PKG_VERSION"));
+    lines.add("redis_mode", "cluster");
+    lines.add("os", machine::kernel());
+    lines.add("arch_bits", usize::BITS);
+    lines.add("multiplexing_api", "epoll");
+    lines.add("process_id", std::process::id());
+    lines.add("run_id", &process.run_id);
+    lines.add("tcp_port", options.port);
+    lines.add("shards", options.shards);
+    lines.add("shard_port_base", options.shard_port_base);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    lines.add("server_time_usec", now.as_micros());
+    lines.add("uptime_in_seconds", uptime_s);
+    lines.add("uptime_in_days", uptime_s / 86_400);
+    lines.add("hz", crate::core::TICKS_A_SECOND);
+    lines.add("configured_hz", crate::core::TICKS_A_SECOND);
+    lines.add("executable", path(std::env::current_exe().ok()));
+    lines.add("config_file", path(options.config.as_ref().and_then(|file| std::path::absolute(file).ok())));
+}
+
+fn clients(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
+    lines.add("connected_clients", all.clients);
+    lines.add("maxclients", core.configuration.max_clients);
+    lines.add("client_recent_max_input_buffer", all.longest_input);
+    lines.add("client_recent_max_output_buffer", all.longest_output);
+    // Shards are threads of one process and have no links; what would wait or track is not built.
+    lines.add_all(&[
+        ("cluster_connections", 0),
+        ("blocked_clients", 0),
+        ("tracking_clients", 0),
+        ("pubsub_clients", 0),
+        ("clients_in_timeout_table", 0),
+    ]);
+}
+
+fn memory_use(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
+    let used = memory::used();
+    let peak = core.process.peak_memory.fetch_max(used, Ordering::Relaxed).max(used);
+    let resident = machine::resident_bytes();
+    let settings = &core.configuration.settings;
+    lines.add_bytes("used_memory", used);
+    lines.add_bytes("used_memory_rss", resident);
+    lines.add_bytes("used_memory_peak", peak);
+    lines.add("used_memory_peak_perc", format_args!("{:.2}%", used as f64 * 100.0 / peak.max(1) as f64));
+    lines.add_bytes("total_system_memory", machine::total_memory_bytes());
+    lines.add_bytes("maxmemory", settings.maxmemory);
+    lines.add("maxmemory_policy", settings.maxmemory_policy.name());
+    lines.add("mem_fragmentation_ratio", format_args!("{:.2}", resident as f64 / used.max(1) as f64));
+    lines.add("mem_fragmentation_bytes", resident as i64 - used as i64);
+    lines.add("mem_clients_normal", all.client_bytes);
+    lines.add("mem_allocator", memory::ALLOCATOR_NAME);
+    lines.add("lazyfree_pending_objects", all.to_free);
+    lines.add("lazyfreed_objects", all.keys.lazy_freed);
+}
+
+fn persistence(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
+    lines.add("durability", core.process.options.durability.name());
+    lines.add("rdb_changes_since_last_save", all.keys.dirty);
+    // Nothing is written to disk or read from it.
+    lines.add_all(&[
+        ("loading", 0),
+        ("async_loading", 0),
+        ("rdb_bgsave_in_progress", 0),
+        ("rdb_saves", 0),
+        ("aof_enabled", 0),
+        ("aof_rewrite_in_progress", 0),
+        ("aof_rewrite_scheduled", 0),
+    ]);
+}
+
+fn stats(lines: &mut Lines, _: &Core, all: &Part, parts: &[Part]) {
+    let counters = &all.counters;
+    let rates: Vec<(f64, f64, f64)> = parts.iter().map(|part| part.counters.rates.per_second()).collect();
+    let commands: f64 = rates.iter().map(|rates| rates.0).sum();
+    let input: f64 = rates.iter().map(|rates| rates.1).sum();
+    let output: f64 = rates.iter().map(|rates| rates.2).sum();
+    lines.add("total_connections_received", counters.connections);
+    lines.add("total_commands_processed", counters.commands);
+    lines.add("instantaneous_ops_per_sec", commands.round() as u64);
+    lines.add("total_net_input_bytes", counters.bytes_in);
+    lines.add("total_net_output_bytes", counters.bytes_out);
+    lines.add("instantaneous_input_kbps", format_args!("{:.2}", input / 1024.0));
+    lines.add("instantaneous_output_kbps", format_args!("{:.2}", output / 1024.0));
+    lines.add_all(&[
+        ("rejected_connections", counters.rejected_connections),
+        ("forwarded_commands", counters.forwarded),
+        ("moved_replies", counters.moved),
+        ("expired_keys", all.keys.expired),
+        ("expired_time_cap_reached_count", counters.expire_time_cap_reached),
+        ("evicted_keys", all.keys.evicted),
+        ("keyspace_hits", all.keys.hits),
+        ("keyspace_misses", all.keys.misses),
+        ("total_error_replies", counters.error_replies),
+        ("total_reads_processed", counters.reads),
+        ("total_writes_processed", counters.writes),
+        ("client_query_buffer_limit_disconnections", counters.query_limit_disconnections),
+        ("client_output_buffer_limit_disconnections", counters.output_limit_disconnections),
+        // Not built.
+        ("pubsub_channels", 0),
+        ("pubsub_patterns", 0),
+        ("total_forks", 0),
+    ]);
+}
+
+fn replication(lines: &mut Lines, core: &Core, _: &Part, _: &[Part]) {
+    lines.add("role", "master");
+    lines.add("connected_slaves", 0);
+    lines.add("master_failover_state", "no-failover");
+    // The data begin and end with the run, so its identifier names their history.
+    lines.add("master_replid", &core.process.run_id);
+    lines.add("master_replid2", "0".repeat(40));
+    lines.add("master_repl_offset", 0);
+    lines.add("second_repl_offset", -1);
+    lines.add("repl_backlog_active", 0);
+}
+
+fn cpu(lines: &mut Lines, _: &Core, _: &Part, _: &[Part]) {
+    let time = machine::cpu_time();
+    for (field, seconds) in [
+        ("used_cpu_sys", time.system_s),
+        ("used_cpu_user", time.user_s),
+        ("used_cpu_sys_children", time.children_system_s),
+        ("used_cpu_user_children", time.children_user_s),
+    ] {
+        lines.add(field, format_args!("{seconds:.6}"));
+    }
+}
+
+fn command_stats(lines: &mut Lines, _: &Core, all: &Part, _: &[Part]) {
+    for (command, stats) in registry().all().iter().zip(&all.commands) {
+        if stats.calls == 0 && stats.rejected == 0 && stats.failed == 0 {
+            continue;
+        }
+        let total_us = stats.total_ns / 1000;
+        let each_us = if stats.calls == 0 { 0.0 } else { stats.total_ns as f64 / 1000.0 / stats.calls as f64 };
+        lines.add(
+            &format!("cmdstat_{}", command.spec.name),
+            format_args!(
+                "calls={},usec={total_us},usec_per_call={each_us:.2},rejected_calls={},failed_calls={}",
+                stats.calls, stats.rejected, stats.failed
+            ),
+        );
+    }
+}
+
+fn error_stats(lines: &mut Lines, _: &Core, all: &Part, _: &[Part]) {
+    for (code, count) in &all.counters.errors {
+        lines.add(&format!("errorstat_{code}"), format_args!("count={count}"));
+    }
+}
+
+fn latency_stats(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
+    for (command, stats) in registry().all().iter().zip(&all.commands) {
+        let Some(latencies) = &stats.latencies else { continue };
+        let percentiles: Vec<String> = core
+            .configuration
+            .latency_tracking_percentiles
+            .iter()
+            .map(|&percentile| {
+                let duration_us = latencies.value_at_percentile(percentile) as f64 / 1000.0;
+                format!("p{percentile}={duration_us:.3}")
+            })
+            .collect();
+        lines.add(&format!("latency_percentiles_usec_{}", command.spec.name), percentiles.join(","));
+    }
+}
+
+fn shards(lines: &mut Lines, core: &Core, _: &Part, parts: &[Part]) {
+    let process = &core.process;
+    for (shard, part) in parts.iter().enumerate() {
+        let slots = shard_slots(shard, process.options.shards);
+        lines.add(
+            &format!("shard{shard}"),
+            format_args!(
+                "port={},slots={}-{},keys={},used_memory={},clients={},commands={},shard_commands={},forwarded={},moved={}",
+                process.shard_port(shard),
+                slots.start(),
+                slots.end(),
+                part.key_count(),
+                memory::used_by(shard),
+                part.clients,
+                part.counters.commands,
+                part.counters.shard_commands,
+                part.counters.forwarded,
+                part.counters.moved,
+            ),
+        );
+    }
+}
+
+fn keyspace(lines: &mut Lines, _: &Core, all: &Part, _: &[Part]) {
+    for (number, database) in all.databases.iter().enumerate() {
+        if database.keys > 0 {
+            lines.add(
+                &format!("db{number}"),
+                format_args!(
+                    "keys={},expires={},avg_ttl={}",
+                    database.keys,
+                    database.with_deadline,
+                    database.average_ttl_ms()
+                ),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn bytes_are_shown_in_the_greatest_unit_that_fits() {
+        for (bytes, text) in [(0, "0B"), (1023, "1023B"), (1024, "1.00K"), (1_572_864, "1.50M"), (3 << 40, "3.00T")] {
+            assert_eq!(super::human(bytes), text);
+        }
+    }
+}
