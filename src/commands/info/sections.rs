@@ -51,9 +51,12 @@ pub fn human(bytes: u64) -> String {
     format!("{value:.2}{}", UNITS[unit])
 }
 
+/// Writes the fields of a section: on the client's core, from all cores' parts together, and from each.
+type WriteFields = fn(&mut Lines, &Core, &Part, &[Part]);
+
 /// The text of a section.
 pub fn write(section: Section, core: &Core, all: &Part, parts: &[Part]) -> String {
-    let (title, write): (&str, fn(&mut Lines, &Core, &Part, &[Part])) = match section {
+    let (title, write): (&str, WriteFields) = match section {
         Section::Server => ("Server", server),
         Section::Clients => ("Clients", clients),
         Section::Memory => ("Memory", memory_use),
