@@ -59,7 +59,7 @@ impl Part {
             keys: core.shard.keys.stats,
             databases: databases(core),
             commands: if with_commands { core.command_stats.clone() } else { Vec::new() },
-            clients: core.clients.len(),
+            clients: core.clients.iter().count(),
             to_free: core.shard.keys.pending_remains(),
             ..Part::default()
         };

@@ -51,7 +51,7 @@ pub fn human(bytes: u64) -> String {
     format!("{value:.2}{}", UNITS[unit])
 }
 
-/// Writes the fields of a section: on the client's core, from all cores' parts together, and from each.
+/// Writes the lines of a section.
 type WriteFields = fn(&mut Lines, &Core, &Part, &[Part]);
 
 /// The text of a section.
