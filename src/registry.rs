@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::LazyLock;
 
 use ruvio_shard::args::Args;
-use ruvio_shard::command::{Begin, Command, Find, Flags, Handler, Spec};
+use ruvio_shard::command::{Begin, Command, Find, Spec};
 use ruvio_shard::commands;
 use ruvio_shard::error::CommandError;
 use ruvio_shard::slot::key_slot;
@@ -228,12 +228,6 @@ impl Registered {
         })
     }
 
-    /// Whether the command may change the keyspace.
-    #[inline]
-    pub fn is_write(&self) -> bool {
-        self.spec.flags.has(Flags::WRITE)
-    }
-
     /// The slot of the command's keys.
     #[inline]
     pub fn slots(&self, args: Args<'_>) -> Slots {
@@ -250,14 +244,6 @@ impl Registered {
             };
         });
         if fits { slots } else { Slots::Invalid }
-    }
-
-    /// The handler, where the command runs on a shard.
-    pub fn handler(&self) -> Option<Handler> {
-        match self.run {
-            Run::Shard(command) => Some(command.run),
-            _ => None,
-        }
     }
 }
 

@@ -122,7 +122,7 @@ pub fn raise_descriptor_limit(clients: u64) -> u64 {
     if limit.current.is_some_and(|current| current < wanted) {
         let earlier = limit.current;
         limit.current = Some(limit.maximum.map_or(wanted, |maximum| maximum.min(wanted)));
-        if rustix::process::setrlimit(Resource::Nofile, limit.clone()).is_err() {
+        if rustix::process::setrlimit(Resource::Nofile, limit).is_err() {
             limit.current = earlier;
         }
     }

@@ -46,11 +46,6 @@ impl Progress {
         self.ranges.shrink_to(KEPT_RANGES);
     }
 
-    /// Whether part of a request was parsed.
-    pub fn is_started(&self) -> bool {
-        self.missing > 0
-    }
-
     /// The words of the request that is complete.
     #[inline]
     pub fn ranges(&self) -> &[ArgRange] {

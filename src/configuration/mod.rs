@@ -31,7 +31,7 @@ pub struct Configuration {
     pub tcp_keepalive_s: u64,
     /// Most bytes of requests a client may have unexecuted.
     pub client_query_buffer_limit: usize,
-    /// For normal, replica and pubsub clients.
+    /// For normal clients, replicas (and monitors), and subscribers.
     pub client_output_buffer_limits: [OutputLimit; 3],
     /// Commands that take at least this long are logged, in µs; negative for none, 0 for all.
     pub slow_log_slower_than_us: i64,

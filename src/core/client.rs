@@ -327,16 +327,6 @@ impl Clients {
         Some(client)
     }
 
-    /// Number of clients.
-    pub fn len(&self) -> usize {
-        self.places.len() - self.free.len()
-    }
-
-    /// Whether there is no client.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Every client with its key.
     pub fn iter(&self) -> impl Iterator<Item = (ClientKey, &Client)> {
         self.places.iter().enumerate().filter_map(|(index, place)| {

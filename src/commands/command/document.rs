@@ -1,10 +1,12 @@
 //! The documentation that `COMMAND DOCS` gives of a command, which `redis-cli` makes its hints from.
 
+use std::sync::LazyLock;
+
 use ruvio_shard::command::{Begin, Find, Flags, Spec};
 use ruvio_shard::reply::Reply;
 
 use super::syntax::{Argument, Kind, parse};
-use crate::registry::Registered;
+use crate::registry::{Registered, registry};
 
 /// Names of arguments that are integers, floats and moments; what is in none of them and no key is a string.
 const INTEGERS: &[&str] = &[
@@ -47,10 +49,14 @@ const INTEGERS: &[&str] = &[
 const FLOATS: &[&str] = &["height", "latitude", "longitude", "radius", "score", "timeout", "weight", "width"];
 const MOMENTS: &[&str] = &["unix-time-milliseconds", "unix-time-seconds"];
 
+/// The arguments of every command, by its index.
+static ARGUMENTS: LazyLock<Vec<Vec<Argument>>> =
+    LazyLock::new(|| registry().all().iter().map(|command| parse(command.spec.syntax)).collect());
+
 /// Writes the documentation of `command`, and of its subcommands in turn.
 pub fn write(command: &Registered, reply: &mut Reply<'_>) {
     let spec = command.spec;
-    let arguments = parse(spec.syntax);
+    let arguments = ARGUMENTS.get(command.index).map(Vec::as_slice).unwrap_or_default();
     let deprecated = spec.flags.has(Flags::DEPRECATED);
     let optional = [deprecated, !arguments.is_empty(), !command.subcommands.is_empty()];
     reply.map(4 + optional.into_iter().filter(|given| *given).count());
@@ -72,7 +78,7 @@ pub fn write(command: &Registered, reply: &mut Reply<'_>) {
         reply.bulk(b"arguments");
         // The words of the name come before the first argument.
         let mut position = Position { index: Some(1 + usize::from(spec.container().is_some())), count_at: None };
-        write_arguments(&arguments, spec, &mut position, reply);
+        write_arguments(arguments, spec, &mut position, reply);
     }
     if !command.subcommands.is_empty() {
         reply.bulk(b"subcommands");
@@ -214,7 +220,6 @@ mod tests {
     use ruvio_shard::reply::{Protocol, Reply};
 
     use super::*;
-    use crate::registry::registry;
 
     fn documentation(name: &str) -> String {
         let mut out = Vec::new();

@@ -51,9 +51,12 @@ pub fn human(bytes: u64) -> String {
     format!("{value:.2}{}", UNITS[unit])
 }
 
+/// Writes the lines of a section.
+type Write = fn(&mut Lines, &Core, &Part, &[Part]);
+
 /// The text of a section.
 pub fn write(section: Section, core: &Core, all: &Part, parts: &[Part]) -> String {
-    let (title, write): (&str, fn(&mut Lines, &Core, &Part, &[Part])) = match section {
+    let (title, write): (&str, Write) = match section {
         Section::Server => ("Server", server),
         Section::Clients => ("Clients", clients),
         Section::Memory => ("Memory", memory_use),
