@@ -4,6 +4,7 @@ mod administration;
 mod clients;
 mod cluster;
 mod command_line;
+mod configuration;
 mod connection;
 mod counters;
 mod differential;

@@ -141,9 +141,10 @@ fn echo(request: &mut Request<'_>) -> Result<Flow, CommandError> {
 }
 
 fn select(request: &mut Request<'_>) -> Result<Flow, CommandError> {
-    let Some(number) = number::parse_i64(request.args.at(1)).filter(|number| i32::try_from(*number).is_ok()) else {
-        return Err(CommandError::NOT_AN_INTEGER);
-    };
+    let number = number::parse_i64(request.args.at(1)).ok_or(CommandError::NOT_AN_INTEGER)?;
+    if i32::try_from(number).is_err() {
+        return Err(CommandError::new("ERR value is out of range, value must between -2147483648 and 2147483647"));
+    }
     let databases = request.core.process.options.databases;
     match usize::try_from(number).ok().filter(|&number| number < databases) {
         Some(database) => {

@@ -189,15 +189,23 @@ fn scan(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     };
     let database = request.client().database;
     let owner = request.core.process.owner(slot);
-    request.core.ask(request.client, owner, move |core, reply| {
-        let filter = ScanFilter { pattern: pattern.as_deref(), kind };
-        let mut found = EncodedKeys::default();
-        let slots = shard_slots(core.number, core.process.options.shards);
-        let now_ms = core.now_ms;
-        let next =
-            core.shard.keys.scan_database(database, now_ms, cursor, count, &filter, slots, |key| found.push(key));
-        write_scanned(next, &found, reply);
-    });
+    request.core.relay(
+        request.client,
+        owner,
+        (cursor, EncodedKeys::default()),
+        move |core, (cursor, found)| {
+            let filter = ScanFilter { pattern: pattern.as_deref(), kind };
+            let slots = shard_slots(core.number, core.process.options.shards);
+            let left = count.saturating_sub(found.count).max(1);
+            let (from, now_ms) = (*cursor, core.now_ms);
+            let keys = &mut core.shard.keys;
+            *cursor = keys.scan_database(database, now_ms, from, left, &filter, slots, |key| found.push(key));
+            // A shard that ends before enough is found leaves the rest to the next one.
+            let next = cursor_slot(*cursor).filter(|_| *cursor != 0).map(|slot| core.process.owner(slot));
+            next.filter(|&next| next != core.number && found.count < count)
+        },
+        |(cursor, found), reply| write_scanned(cursor, &found, reply),
+    );
     Ok(Flow::Wait)
 }
 

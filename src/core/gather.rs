@@ -133,4 +133,68 @@ impl Core {
             })),
         );
     }
+
+    /// Has cores do `work` one after another, from core `first` on, and then replies to `client` what `finish` makes of
+    /// the state they pass on. `work` returns the core to go on with, or `None` at the end. Otherwise like
+    /// [`Core::gather`].
+    pub fn relay<S: Send + 'static>(
+        &mut self,
+        client: ClientKey,
+        first: usize,
+        state: S,
+        work: impl Fn(&mut Core, &mut S) -> Option<usize> + Send + 'static,
+        finish: impl FnOnce(S, &mut Reply<'_>) + 'static,
+    ) {
+        let Some(waiting) = self.clients.get_mut(client) else { return };
+        let protocol = waiting.protocol;
+        let number = self.next_gathering;
+        self.next_gathering += 1;
+        waiting.pieces.push_back(Piece::Gathering(number));
+        waiting.waiting = true;
+        let merge: Merge = Box::new(move |_, parts, out| {
+            if let Some(state) = parts.into_iter().find_map(|part| part.downcast().ok()) {
+                finish(*state, &mut Reply::new(out, protocol));
+            }
+        });
+        self.gatherings.insert(number, Gathering { client, parts: vec![None], missing: 1, merge });
+        let home = self.number;
+        hand_over(self, first, Leg { home, number, state, work });
+    }
+}
+
+/// What travels from core to core in [`Core::relay`].
+struct Leg<S, W> {
+    home: usize,
+    number: u64,
+    state: S,
+    work: W,
+}
+
+/// Has core `target` go on.
+fn hand_over<S, W>(core: &mut Core, target: usize, leg: Leg<S, W>)
+where
+    S: Send + 'static,
+    W: Fn(&mut Core, &mut S) -> Option<usize> + Send + 'static,
+{
+    if target == core.number {
+        run_leg(core, leg);
+    } else {
+        core.send(target, Message::Task(Box::new(move |core: &mut Core| run_leg(core, leg))));
+    }
+}
+
+fn run_leg<S, W>(core: &mut Core, mut leg: Leg<S, W>)
+where
+    S: Send + 'static,
+    W: Fn(&mut Core, &mut S) -> Option<usize> + Send + 'static,
+{
+    if let Some(next) = (leg.work)(core, &mut leg.state) {
+        return hand_over(core, next, leg);
+    }
+    let (home, number, part): (usize, u64, Part) = (leg.home, leg.number, Box::new(leg.state));
+    if home == core.number {
+        core.add_part(number, 0, part);
+    } else {
+        core.send(home, Message::Task(Box::new(move |core: &mut Core| core.add_part(number, 0, part))));
+    }
 }

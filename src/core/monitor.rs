@@ -102,3 +102,33 @@ fn quote(word: &[u8], out: &mut Vec<u8>) {
     }
     out.push(b'"');
 }
+
+#[cfg(test)]
+mod tests {
+    use ruvio_shard::args::OwnedArgs;
+
+    use super::*;
+    use crate::registry::{Found, registry};
+
+    fn shown(line: &str) -> String {
+        let args: OwnedArgs = line.split(' ').collect();
+        let Found::Command(command) = registry().find(args.as_args()) else { panic!("no command in {line}") };
+        let words: Vec<_> = shown_words(command, args.as_args()).map(String::from_utf8_lossy).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn passwords_are_not_shown() {
+        for (line, wanted) in [
+            ("AUTH secret", "AUTH (redacted)"),
+            ("auth default secret", "auth (redacted) (redacted)"),
+            ("HELLO 3 AUTH default secret", "HELLO 3 AUTH (redacted) (redacted)"),
+            ("hello 3 setname me auth auth secret", "hello 3 setname me auth (redacted) (redacted)"),
+            ("config set maxmemory 1 RequirePass secret", "config set maxmemory 1 RequirePass (redacted)"),
+            ("config set requirepass secret maxmemory 1", "config set requirepass (redacted) maxmemory 1"),
+            ("set auth secret", "set auth secret"),
+        ] {
+            assert_eq!(shown(line), wanted);
+        }
+    }
+}

@@ -349,7 +349,7 @@ impl Core {
             self.reject(key, &CommandError::new("ERR Replica can't interact with the keyspace"));
             return;
         }
-        if self.process.monitors.load(std::sync::atomic::Ordering::Relaxed) > 0 {
+        if self.process.monitors.load(std::sync::atomic::Ordering::Relaxed) > 0 && self.is_let_through(key, slots) {
             self.feed_monitors(key, command, args);
         }
         match command.run {
@@ -358,6 +358,18 @@ impl Core {
             Run::Container => {
                 self.reject(key, &CommandError::wrong_arity(command.spec.name));
             }
+        }
+    }
+
+    /// Whether [`Core::route`] neither refuses a command nor sends the client elsewhere.
+    fn is_let_through(&self, key: ClientKey, slots: Slots) -> bool {
+        match slots {
+            Slots::One(slot) => {
+                let is_shared = self.clients.get(key).is_some_and(|client| client.door == Door::Shared);
+                is_shared || self.process.owner(slot) == self.number
+            }
+            Slots::Several => false,
+            Slots::None | Slots::Invalid => true,
         }
     }
 

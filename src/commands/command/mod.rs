@@ -127,7 +127,7 @@ fn info(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     for command in commands {
         match command {
             Some(command) => describe::write(command, &mut reply),
-            None => reply.null_array(),
+            None => reply.null(),
         }
     }
     Ok(Flow::Done)

@@ -2,6 +2,17 @@
 
 /// Tips by full name. Facts of Redis's command table; a command that is not here has none.
 static TIPS: &[(&str, &[&str])] = &[
+    ("client|info", &[CHANGING]),
+    ("client|list", &[CHANGING]),
+    ("client|setinfo", &[ALL_NODES, ALL_SUCCEEDED]),
+    ("client|setname", &[ALL_NODES, ALL_SUCCEEDED]),
+    ("cluster|getkeysinslot", &[CHANGING]),
+    ("cluster|info", &[CHANGING]),
+    ("cluster|links", &[CHANGING]),
+    ("cluster|myshardid", &[CHANGING]),
+    ("cluster|nodes", &[CHANGING]),
+    ("cluster|shards", &[CHANGING]),
+    ("cluster|slots", &[CHANGING]),
     ("command", &[NO_ORDER]),
     ("command|docs", &[NO_ORDER]),
     ("command|info", &[NO_ORDER]),
@@ -70,4 +81,19 @@ const SPECIAL: &str = "response_policy:special";
 /// The tips of the command with this full name.
 pub fn tips(name: &str) -> &'static [&'static str] {
     TIPS.iter().find(|(known, _)| *known == name).map_or(&[], |(_, tips)| tips)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::registry;
+
+    #[test]
+    fn tips_belong_to_commands_and_come_once() {
+        assert!(TIPS.is_sorted_by(|(one, _), (next, _)| one < next), "by name");
+        for (name, tips) in TIPS {
+            assert!(registry().get_full(name.as_bytes()).is_some(), "no command {name}");
+            assert!(!tips.is_empty(), "{name} has no tips");
+        }
+    }
 }

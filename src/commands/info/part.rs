@@ -41,7 +41,7 @@ pub struct Part {
     pub commands: Vec<CommandStats>,
     /// Connections.
     pub clients: usize,
-    /// Bytes that buffers of its connections take.
+    /// Bytes that its connections take, with their buffers.
     pub client_bytes: usize,
     /// Most input a client has waiting, in bytes.
     pub longest_input: usize,
@@ -59,12 +59,13 @@ impl Part {
             keys: core.shard.keys.stats,
             databases: databases(core),
             commands: if with_commands { core.command_stats.clone() } else { Vec::new() },
+            clients: core.clients.iter().count(),
             to_free: core.shard.keys.pending_remains(),
             ..Part::default()
         };
         for (_, client) in core.clients.iter() {
-            part.clients += 1;
-            part.client_bytes += client.input.capacity() + client.output.capacity() + client.held.capacity();
+            let buffers = client.input.capacity() + client.output.capacity() + client.held.capacity();
+            part.client_bytes += size_of_val(client) + buffers;
             part.longest_input = part.longest_input.max(client.input.len());
             part.longest_output = part.longest_output.max(client.unsent());
         }

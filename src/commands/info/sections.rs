@@ -52,11 +52,11 @@ pub fn human(bytes: u64) -> String {
 }
 
 /// Writes the lines of a section.
-type Write = fn(&mut Lines, &Core, &Part, &[Part]);
+type WriteFields = fn(&mut Lines, &Core, &Part, &[Part]);
 
 /// The text of a section.
 pub fn write(section: Section, core: &Core, all: &Part, parts: &[Part]) -> String {
-    let (title, write): (&str, Write) = match section {
+    let (title, write): (&str, WriteFields) = match section {
         Section::Server => ("Server", server),
         Section::Clients => ("Clients", clients),
         Section::Memory => ("Memory", memory_use),

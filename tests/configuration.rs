@@ -1,0 +1,131 @@
+//! CONFIG, and what changed parameters do.
+
+use crate::support::{Options, Server, Value, check, replies, wait_until};
+
+#[test]
+fn a_change_holds_on_every_shard_once_it_is_confirmed() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    for (limit, encoding) in [("1", "hashtable"), ("128", "listpack")] {
+        connection.call(&["CONFIG", "SET", "hash-max-ziplist-entries", limit]);
+        for index in 0..32 {
+            let key = format!("hash:{limit}:{index}");
+            connection.call(&["HSET", &key, "a", "1", "b", "2"]);
+            assert_eq!(connection.call(&["OBJECT", "ENCODING", &key]).text(), encoding, "{key}");
+        }
+    }
+}
+
+#[test]
+fn parameters_are_checked_before_any_of_them_changes() {
+    replies(
+        r#"
+        CONFIG SET timeout 9 hash-max-listpack-entries -1 => -ERR CONFIG SET failed (possibly related to argument 'hash-max-listpack-entries') - argument must be between 0 and 9223372036854775807 inclusive
+        CONFIG SET timeout 9 latency-tracking maybe => -ERR CONFIG SET failed (possibly related to argument 'latency-tracking') - argument must be 'yes' or 'no'
+        CONFIG SET timeout 9 proto-max-bulk-len 1 => -ERR CONFIG SET failed (possibly related to argument 'proto-max-bulk-len') - argument must be between 1048576 and 2147483648 inclusive
+        CONFIG SET timeout 9 nosuch 1 => -ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'
+        CONFIG SET timeout 9 maxclients => -ERR syntax error
+        CONFIG GET timeout => [timeout 0]
+        CONFIG SET TIMEOUT 9 hash-max-ziplist-entries 7 => OK
+        CONFIG GET timeout => [timeout 9]
+        CONFIG GET hash-max-*-entries => ??[hash-max-listpack-entries 7 hash-max-ziplist-entries 7]
+        CONFIG SET latency-tracking-info-percentiles "50 99.5" => OK
+        CONFIG GET latency-tracking-info-percentiles => [latency-tracking-info-percentiles "50 99.5"]
+        CONFIG SET latency-tracking-info-percentiles 101 => -ERR CONFIG SET failed (possibly related to argument 'latency-tracking-info-percentiles') - latency-tracking-info-percentiles parameters should sit between [0.0,100.0]
+        CONFIG SET client-output-buffer-limit "normal 1mb 1kb 5" => OK
+        CONFIG SET client-output-buffer-limit "normal 1 2" => -ERR CONFIG SET failed (possibly related to argument 'client-output-buffer-limit') - Wrong number of arguments in buffer limit configuration.
+        CONFIG GET client-output-buffer-limit => [client-output-buffer-limit "normal 1048576 1024 5 slave 268435456 67108864 60 pubsub 33554432 8388608 60"]
+        CONFIG REWRITE => -ERR The server is running without a config file
+        CONFIG RESETSTAT now => -ERR wrong number of arguments for 'config|resetstat' command
+    "#,
+    );
+}
+
+#[test]
+fn what_the_server_does_in_one_way_only_can_be_set_to_that() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    for (name, value) in [("save", ""), ("appendonly", "no"), ("notify-keyspace-events", "")] {
+        assert_eq!(connection.call(&["CONFIG", "SET", name, value]), Value::Simple("OK".to_owned()), "{name}");
+        assert_eq!(connection.call(&["CONFIG", "GET", name]).elements()[1].text(), value, "{name}");
+    }
+    let refused = connection.call(&["CONFIG", "SET", "save", "900 1"]);
+    assert!(refused.error().starts_with("ERR CONFIG SET failed (possibly related to argument 'save') - "));
+}
+
+#[test]
+fn a_file_of_options_is_not_rewritten() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), "maxmemory = \"64mb\"\n").expect("written");
+    let path = file.path().to_str().expect("a path");
+    let server = Server::with(&Options { arguments: &["--config", path], ..Options::default() });
+    let mut connection = server.connect();
+    assert_eq!(connection.line("CONFIG GET maxmemory").elements()[1].text(), "67108864");
+    let refused = connection.line("CONFIG REWRITE");
+    assert!(refused.error().starts_with("ERR Rewriting config file: "), "{refused:?}");
+    assert_eq!(std::fs::read_to_string(file.path()).expect("still there"), "maxmemory = \"64mb\"\n");
+}
+
+#[test]
+fn a_password_holds_for_new_connections_and_is_not_logged() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    check(
+        &mut connection,
+        r#"
+        CONFIG SET slowlog-log-slower-than 0 => OK
+        CONFIG SET requirepass secret => OK
+        CONFIG SET slowlog-log-slower-than -1 => OK
+        CONFIG GET requirepass => [requirepass secret]
+        PING => +PONG
+    "#,
+    );
+    for mut new in [server.connect(), server.connect_to_shard(0), server.connect_to_shard(1)] {
+        check(
+            &mut new,
+            r#"
+            PING => -NOAUTH Authentication required.
+            AUTH secret => OK
+            PING => +PONG
+        "#,
+        );
+    }
+    let log = format!("{:?}", connection.line("SLOWLOG GET -1"));
+    assert!(log.contains("requirepass") && log.contains("(redacted)") && !log.contains("secret"), "{log}");
+}
+
+#[test]
+fn commands_over_the_threshold_become_latency_events() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    connection.line("CONFIG SET latency-monitor-threshold 1");
+    let long = "x".repeat(1 << 20);
+    wait_until("a command took a millisecond", || {
+        connection.call(&["RPUSH", "list", &long, &long, &long, &long]);
+        connection.line("LRANGE list 0 -1");
+        !connection.line("LATENCY LATEST").elements().is_empty()
+    });
+    connection.line("CONFIG SET latency-monitor-threshold 0");
+    let latest = connection.line("LATENCY LATEST");
+    let event = latest.elements()[0].elements();
+    assert_eq!(event.len(), 4, "name, time, latest, worst");
+    assert!(event[3].integer() >= event[2].integer() && event[2].integer() >= 1);
+    let history = connection.call(&["LATENCY", "HISTORY", event[0].text()]);
+    assert_eq!(history.elements().last().expect("a sample").elements(), &event[1..3]);
+    let events = latest.elements().len() as i64;
+    assert_eq!(connection.line("LATENCY RESET nosuch").integer(), 0);
+    assert_eq!(connection.line("LATENCY RESET").integer(), events);
+    assert!(connection.line("LATENCY LATEST").elements().is_empty());
+}
+
+#[test]
+fn containers_describe_their_subcommands() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    for container in ["CONFIG", "SLOWLOG", "LATENCY", "MEMORY", "COMMAND"] {
+        let help = connection.line(&format!("{container} HELP"));
+        let lines: Vec<&str> = help.elements().iter().map(Value::text).collect();
+        assert_eq!(lines[0], format!("{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
+        assert_eq!(lines[lines.len() - 2], "HELP", "{container}");
+    }
+}
