@@ -38,7 +38,7 @@ enum Compare {
 }
 
 /// Templates of commands: `Generator::word` says what each word in short capitals stands for.
-const TEMPLATES: [&str; 220] = [
+const TEMPLATES: [&str; 217] = [
     "SET K V",
     "SET K V",
     "SET K I",
