@@ -1,4 +1,7 @@
-//! The process's allocator, which counts what it holds.
+//! The memory figure: what the process's allocator has handed out, and what is in use of the slabs' pages.
+//!
+//! The pages of slabs are mapped from the kernel, so the allocator does not see them, and what is unused of them counts
+//! nowhere.
 //!
 //! A core counts in a place of its own, so counting costs two plain memory accesses; threads that are no core share
 //! one. A block may be freed by another thread than the one that took it: a single count can fall below zero, their sum
@@ -19,8 +22,8 @@ struct Counter(AtomicI64);
 
 static HELD: [Counter; MAX_CORES + 1] = [const { Counter(AtomicI64::new(0)) }; MAX_CORES + 1];
 
-/// Bytes that cores' slabs hold but do not use.
-static SLACK: [Counter; MAX_CORES] = [const { Counter(AtomicI64::new(0)) }; MAX_CORES];
+/// Bytes in use of the pages of cores' slabs.
+static SLAB_USED: [Counter; MAX_CORES] = [const { Counter(AtomicI64::new(0)) }; MAX_CORES];
 
 thread_local! {
     static CORE: Cell<usize> = const { Cell::new(MAX_CORES) };
@@ -32,12 +35,10 @@ pub fn become_core(core: usize) {
     CORE.set(core);
 }
 
-/// Notes how many bytes of the slab of this thread's core are unused.
-pub fn note_slack() {
-    let core = CORE.get();
-    if let Some(slack) = SLACK.get(core) {
-        let usage = ruvio_shard::slab::usage();
-        slack.0.store((usage.held_bytes - usage.used_bytes) as i64, Ordering::Relaxed);
+/// Notes how many bytes of the slab of this thread's core are in use.
+pub fn note_slab() {
+    if let Some(used) = SLAB_USED.get(CORE.get()) {
+        used.0.store(ruvio_shard::slab::usage().used_bytes as i64, Ordering::Relaxed);
     }
 }
 
@@ -52,24 +53,24 @@ pub fn release() {
 
 /// Bytes that the process holds in use.
 pub fn used() -> u64 {
-    note_slack();
+    note_slab();
     let held: i64 = HELD.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum();
-    let slack: i64 = SLACK.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum();
-    (held - slack).max(0) as u64
+    let slabs: i64 = SLAB_USED.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum();
+    (held + slabs).max(0) as u64
 }
 
 /// Bytes that this thread's core holds in use.
 pub fn used_by_this_core() -> u64 {
-    note_slack();
+    note_slab();
     let core = CORE.get();
     let held = HELD[core].0.load(Ordering::Relaxed);
-    let slack = SLACK.get(core).map_or(0, |counter| counter.0.load(Ordering::Relaxed));
-    (held - slack).max(0) as u64
+    let slab = SLAB_USED.get(core).map_or(0, |counter| counter.0.load(Ordering::Relaxed));
+    (held + slab).max(0) as u64
 }
 
 /// Bytes that core `core` holds in use, as of its last turn.
 pub fn used_by(core: usize) -> u64 {
-    (HELD[core].0.load(Ordering::Relaxed) - SLACK[core].0.load(Ordering::Relaxed)).max(0) as u64
+    (HELD[core].0.load(Ordering::Relaxed) + SLAB_USED[core].0.load(Ordering::Relaxed)).max(0) as u64
 }
 
 #[inline]

@@ -12,6 +12,7 @@ use rand::rngs::SmallRng;
 
 use crate::entry::{Entry, EntryRef};
 use crate::slot::SLOTS;
+use crate::slot_tables::SlotTables;
 use crate::table::{BlockMut, Position, Table};
 
 const SLOTS_IN_GROUP: usize = 32;
@@ -60,7 +61,7 @@ fn has_deadline(entry: &Entry) -> bool {
 #[derive(Default)]
 pub struct Database {
     /// Empty until the first key comes, as `groups` is.
-    slots: Vec<Table<Entry>>,
+    slots: SlotTables,
     groups: Vec<Counts>,
     total: Counts,
 }
@@ -87,13 +88,13 @@ impl Database {
     /// The table of `slot`, unless the database was never used.
     #[inline]
     pub fn table(&self, slot: u16) -> Option<&Table<Entry>> {
-        self.slots.get(slot as usize)
+        self.slots.get(slot)
     }
 
     /// Makes the tables of an unused database, so that the first key does not have to.
     pub fn prepare(&mut self) {
         if self.slots.is_empty() {
-            self.slots.resize_with(SLOTS, Table::new);
+            self.slots.resize(SLOTS as u16);
             self.groups.resize(SLOTS / SLOTS_IN_GROUP, Counts::default());
         }
     }
@@ -129,7 +130,7 @@ impl Database {
             }
             found
         })?;
-        for table in &self.slots[group * SLOTS_IN_GROUP..][..SLOTS_IN_GROUP] {
+        for table in self.slots.range(group * SLOTS_IN_GROUP, SLOTS_IN_GROUP) {
             let here = table.count(with_deadline);
             if left < here {
                 return table.sample(with_deadline, |below| random.random_range(0..below));
@@ -141,7 +142,7 @@ impl Database {
 
     #[inline]
     pub(crate) fn find(&self, slot: u16, hash: u64, key: &[u8]) -> Option<Position> {
-        self.slots.get(slot as usize)?.find(hash, key)
+        self.slots.get(slot)?.find(hash, key)
     }
 
     #[inline]
@@ -151,7 +152,7 @@ impl Database {
 
     #[inline]
     pub(crate) fn at_mut(&mut self, slot: u16, position: Position) -> EntryMut<'_> {
-        let block = self.slots[slot as usize].at_mut(position);
+        let block = self.slots.at_mut(slot, position);
         let had_deadline = has_deadline(&block);
         let group = &mut self.groups[slot as usize / SLOTS_IN_GROUP];
         EntryMut { block, had_deadline, group, total: &mut self.total }
@@ -161,14 +162,14 @@ impl Database {
     pub(crate) fn insert(&mut self, slot: u16, hash: u64, entry: Entry) {
         self.prepare();
         let has_deadline = has_deadline(&entry);
-        self.slots[slot as usize].insert(hash, entry);
+        self.slots.insert(slot, hash, entry);
         self.groups[slot as usize / SLOTS_IN_GROUP].add(has_deadline);
         self.total.add(has_deadline);
     }
 
     #[inline]
     pub(crate) fn remove(&mut self, slot: u16, position: Position) -> Entry {
-        let entry = self.slots[slot as usize].remove(position);
+        let entry = self.slots.remove(slot, position);
         let has_deadline = has_deadline(&entry);
         self.groups[slot as usize / SLOTS_IN_GROUP].subtract(has_deadline);
         self.total.subtract(has_deadline);
@@ -176,7 +177,7 @@ impl Database {
     }
 
     /// Leaves the database as new; returns the tables it had.
-    pub(crate) fn take_tables(&mut self) -> Vec<Table<Entry>> {
+    pub(crate) fn take_tables(&mut self) -> SlotTables {
         mem::take(self).slots
     }
 }

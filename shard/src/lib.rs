@@ -15,7 +15,9 @@ use std::sync::OnceLock;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_nano_inline};
 
 pub mod access;
+mod arena;
 pub mod args;
+mod chunk;
 pub mod command;
 pub mod commands;
 pub mod context;
@@ -42,6 +44,7 @@ pub mod settings;
 pub mod shard;
 pub mod slab;
 pub mod slot;
+mod slot_tables;
 pub mod sorted_set;
 pub mod table;
 

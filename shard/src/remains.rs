@@ -2,7 +2,7 @@
 
 use crate::entry::Entry;
 use crate::object::Object;
-use crate::table::Table;
+use crate::slot_tables::SlotTables;
 
 /// Collections up to this many elements are freed on the spot.
 const FREED_AT_ONCE: usize = 64;
@@ -13,7 +13,7 @@ pub(crate) struct Remains {
     /// Freed before any further table is taken apart, so that they never pile up.
     objects: Vec<Object>,
     /// The tables of flushed databases.
-    tables: Vec<Vec<Table<Entry>>>,
+    tables: Vec<SlotTables>,
 }
 
 impl Remains {
@@ -29,7 +29,7 @@ impl Remains {
         false
     }
 
-    pub(crate) fn add_tables(&mut self, tables: Vec<Table<Entry>>) {
+    pub(crate) fn add_tables(&mut self, tables: SlotTables) {
         if !tables.is_empty() {
             self.tables.push(tables);
         }
@@ -58,15 +58,13 @@ impl Remains {
                 continue;
             }
             let Some(tables) = self.tables.last_mut() else { break };
-            let Some(table) = tables.last_mut() else {
-                self.tables.pop();
-                continue;
-            };
             let mut entries = Vec::new();
-            if table.drain_some(left, |entry| entries.push(entry)) {
-                tables.pop();
+            match tables.drain_some(left, &mut |entry| entries.push(entry)) {
+                Some(work) => left = left.saturating_sub(work),
+                None => {
+                    self.tables.pop();
+                }
             }
-            left = left.saturating_sub(entries.len() + 1);
             for entry in entries {
                 kept += u64::from(self.add_entry(entry));
             }

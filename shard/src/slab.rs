@@ -5,6 +5,8 @@
 //! process's allocator, rounded up to a sixteenth of its power of two so that a growing value is not moved at every
 //! append. A block's size is a pure function of the bytes asked for ([`block_size`]), so nothing stores it.
 //!
+//! The pages are mapped from the kernel (see `chunk.rs`), not taken from the process's allocator.
+//!
 //! Each thread has a slab of its own and no block may leave its thread: there is no lock and no atomic. The types built
 //! on blocks are `!Send`, which keeps that promise at compile time.
 
@@ -12,14 +14,15 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error, realloc};
 use std::cell::UnsafeCell;
 use std::ptr::{self, NonNull};
 
+#[cfg(test)]
+use crate::chunk::CHUNK_SIZE;
+use crate::chunk::{Chunk, Chunks, LONG_RUN, PAGE_SIZE, Run};
+
 /// Blocks up to this many bytes are carved from slab pages.
 pub const LARGEST_BLOCK: usize = 1024;
 
 const GRANULE: usize = 8;
 const CLASSES: usize = LARGEST_BLOCK / GRANULE + 1;
-const PAGE_SIZE: usize = 16 * 1024;
-const PAGES_IN_CHUNK: usize = 64;
-const CHUNK_SIZE: usize = PAGE_SIZE * PAGES_IN_CHUNK;
 
 /// Blocks up to this many bytes really come from pages. With `--cfg ruvio_system_blocks` none does: each comes from the
 /// process's allocator, so that memory checkers see the bounds and the end of every block.
@@ -41,7 +44,7 @@ struct Page {
     free: *mut FreeBlock,
     next: *mut Page,
     previous: *mut Page,
-    chunk: *mut Chunk,
+    chunk: NonNull<Chunk>,
     used: u32,
     /// Blocks never handed out yet start here (bytes from the page's start).
     untouched: u32,
@@ -54,33 +57,20 @@ struct FreeBlock {
     next: *mut FreeBlock,
 }
 
-/// A run of pages taken from the process's allocator at once.
-struct Chunk {
-    memory: *mut u8,
-    free_pages: u64,
-    next: *mut Chunk,
-    previous: *mut Chunk,
-}
-
 struct Slab {
     /// For each class, the pages with room.
     partial: [*mut Page; CLASSES],
-    /// Chunks with at least one free page.
-    chunks: *mut Chunk,
-    /// Bytes of all chunks.
-    chunk_bytes: usize,
+    chunks: Chunks,
     /// Bytes of all blocks in use, the large ones excepted.
     block_bytes: usize,
-    /// Chunks that are wholly free: at most one is kept.
-    empty_chunks: usize,
 }
 
 /// What a thread's slab holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlabUsage {
-    /// Bytes taken from the process's allocator for pages.
+    /// Bytes mapped for pages; the process's allocator does not count them.
     pub held_bytes: usize,
-    /// Bytes of blocks in use within them.
+    /// Bytes in use within them.
     pub used_bytes: usize,
 }
 
@@ -88,10 +78,8 @@ thread_local! {
     static SLAB: UnsafeCell<Slab> = const {
         UnsafeCell::new(Slab {
             partial: [ptr::null_mut(); CLASSES],
-            chunks: ptr::null_mut(),
-            chunk_bytes: 0,
+            chunks: Chunks::new(),
             block_bytes: 0,
-            empty_chunks: 0,
         })
     };
 }
@@ -106,7 +94,7 @@ fn with_slab<R>(work: impl FnOnce(&mut Slab) -> R) -> R {
 
 /// What this thread's slab holds now.
 pub fn usage() -> SlabUsage {
-    with_slab(|slab| SlabUsage { held_bytes: slab.chunk_bytes, used_bytes: slab.block_bytes })
+    with_slab(|slab| SlabUsage { held_bytes: slab.chunks.held_bytes(), used_bytes: slab.block_bytes })
 }
 
 fn large_layout(size: usize) -> Layout {
@@ -271,21 +259,10 @@ impl Slab {
     }
 
     fn new_page(&mut self) -> *mut Page {
-        if self.chunks.is_null() {
-            self.new_chunk();
-        }
-        let chunk = self.chunks;
-        // SAFETY: `chunks` holds live chunks with a free page; the page lies within the chunk's memory.
+        let Run { memory, chunk } = self.chunks.take_page();
+        let page = memory.cast::<Page>();
+        // SAFETY: the run is a whole page, aligned to its size, and nobody else's.
         unsafe {
-            if (*chunk).free_pages == u64::MAX {
-                self.empty_chunks -= 1;
-            }
-            let index = (*chunk).free_pages.trailing_zeros() as usize;
-            (*chunk).free_pages &= (*chunk).free_pages - 1;
-            if (*chunk).free_pages == 0 {
-                self.unlink_chunk(chunk);
-            }
-            let page = (*chunk).memory.add(index * PAGE_SIZE).cast::<Page>();
             page.write(Page {
                 free: ptr::null_mut(),
                 next: ptr::null_mut(),
@@ -295,86 +272,56 @@ impl Slab {
                 untouched: PAGE_HEADER as u32,
                 class: 0,
             });
-            page
         }
+        page.as_ptr()
     }
 
     /// # Safety
     /// `page` is live, empty and in no list.
     unsafe fn release_page(&mut self, page: *mut Page) {
-        // SAFETY: the page's chunk lives as long as any of its pages is in use.
+        // SAFETY: the page was made of one run of one page, and the caller promises that nothing uses it any more.
         unsafe {
-            let chunk = (*page).chunk;
-            let index = (page.addr() - (*chunk).memory.addr()) / PAGE_SIZE;
-            if (*chunk).free_pages == 0 {
-                self.link_chunk(chunk);
-            }
-            (*chunk).free_pages |= 1 << index;
-            if (*chunk).free_pages == u64::MAX {
-                if self.empty_chunks > 0 {
-                    self.unlink_chunk(chunk);
-                    dealloc((*chunk).memory, chunk_layout());
-                    drop(Box::from_raw(chunk));
-                    self.chunk_bytes -= CHUNK_SIZE;
-                } else {
-                    self.empty_chunks += 1;
-                }
-            }
-        }
-    }
-
-    fn new_chunk(&mut self) {
-        let layout = chunk_layout();
-        // SAFETY: the layout's size is not zero.
-        let memory = unsafe { alloc(layout) };
-        if memory.is_null() {
-            handle_alloc_error(layout);
-        }
-        let chunk = Box::into_raw(Box::new(Chunk {
-            memory,
-            free_pages: u64::MAX,
-            next: ptr::null_mut(),
-            previous: ptr::null_mut(),
-        }));
-        self.chunk_bytes += CHUNK_SIZE;
-        self.empty_chunks += 1;
-        // SAFETY: the chunk was made just now and is in no list.
-        unsafe { self.link_chunk(chunk) };
-    }
-
-    /// # Safety
-    /// `chunk` is live and in no list.
-    unsafe fn link_chunk(&mut self, chunk: *mut Chunk) {
-        // SAFETY: list members are live chunks.
-        unsafe {
-            (*chunk).previous = ptr::null_mut();
-            (*chunk).next = self.chunks;
-            if !self.chunks.is_null() {
-                (*self.chunks).previous = chunk;
-            }
-            self.chunks = chunk;
-        }
-    }
-
-    /// # Safety
-    /// `chunk` is live and in the list.
-    unsafe fn unlink_chunk(&mut self, chunk: *mut Chunk) {
-        // SAFETY: list members are live chunks.
-        unsafe {
-            if (*chunk).previous.is_null() {
-                self.chunks = (*chunk).next;
-            } else {
-                (*(*chunk).previous).next = (*chunk).next;
-            }
-            if !(*chunk).next.is_null() {
-                (*(*chunk).next).previous = (*chunk).previous;
-            }
+            let run = Run { memory: NonNull::new_unchecked(page.cast()), chunk: (*page).chunk };
+            self.chunks.give_back(run, 1);
         }
     }
 }
 
-fn chunk_layout() -> Layout {
-    Layout::from_size_align(CHUNK_SIZE, PAGE_SIZE).expect("a constant layout")
+fn run_layout(pages: usize) -> Layout {
+    Layout::from_size_align(pages * PAGE_SIZE, pages * PAGE_SIZE).expect("a run is of few pages")
+}
+
+/// Takes `pages` pages side by side, one or [`LONG_RUN`], for blocks that somebody else divides them into.
+pub(crate) fn take_run(pages: usize) -> Run {
+    if cfg!(ruvio_system_blocks) {
+        let layout = run_layout(pages);
+        // SAFETY: the layout's size is not zero.
+        let memory = NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
+        return Run { memory, chunk: NonNull::dangling() };
+    }
+    with_slab(|slab| match pages {
+        1 => slab.chunks.take_page(),
+        LONG_RUN => slab.chunks.take_long_run(),
+        _ => unreachable!("a run is of one page or of {LONG_RUN}"),
+    })
+}
+
+/// Gives a run back.
+///
+/// # Safety
+/// `run` came from [`take_run`] on this thread, with the same number of pages, and nothing uses it any more.
+pub(crate) unsafe fn give_run_back(run: Run, pages: usize) {
+    if cfg!(ruvio_system_blocks) {
+        // SAFETY: the caller's promise: same length, so same layout.
+        return unsafe { dealloc(run.memory.as_ptr(), run_layout(pages)) };
+    }
+    // SAFETY: the caller's promise.
+    with_slab(|slab| unsafe { slab.chunks.give_back(run, pages) });
+}
+
+/// Notes that `taken` bytes of the runs are in use now that were not, and `given_back` no longer.
+pub(crate) fn note_used(taken: usize, given_back: usize) {
+    with_slab(|slab| slab.block_bytes = slab.block_bytes + taken - given_back);
 }
 
 #[cfg(test)]

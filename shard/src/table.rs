@@ -82,7 +82,16 @@ struct Segment {
     words: NonNull<u64>,
     len: u16,
     capacity: u16,
-    marked: u32,
+    marked: u16,
+    /// The array is somebody else's, who also changes its capacity (see [`Table::lend`]). Never with a directory.
+    lent: bool,
+}
+
+/// An array of words that a table was lent.
+#[derive(Debug)]
+pub(crate) struct LentWords {
+    pub(crate) words: NonNull<u64>,
+    pub(crate) capacity: usize,
 }
 
 const DIRECTORY: u16 = u16::MAX;
@@ -143,7 +152,7 @@ fn capacity_for(len: usize) -> usize {
 
 impl Segment {
     const fn new() -> Segment {
-        Segment { words: NonNull::dangling(), len: 0, capacity: 0, marked: 0 }
+        Segment { words: NonNull::dangling(), len: 0, capacity: 0, marked: 0, lent: false }
     }
 
     #[inline]
@@ -185,23 +194,39 @@ impl Segment {
         if capacity == self.capacity as usize {
             return;
         }
+        assert!(!self.lent, "whoever lent an array changes its capacity");
         let words = if capacity == 0 { NonNull::dangling() } else { slab::allocate(capacity * 8).cast::<u64>() };
-        // SAFETY: the new array has room for `len` words; the old one holds them and is freed with its own size.
-        unsafe {
-            ptr::copy_nonoverlapping(self.words.as_ptr(), words.as_ptr(), self.len as usize);
-        }
-        self.free_words();
-        self.words = words;
-        self.capacity = capacity as u16;
+        // SAFETY: the new array has room for `len` words, and is the segment's own.
+        unsafe { self.move_to(words, capacity, false) };
     }
 
-    fn free_words(&mut self) {
-        if self.capacity > 0 {
-            // SAFETY: `words` was allocated for `capacity` words and is replaced by the caller.
-            unsafe { slab::free(self.words.cast(), self.capacity as usize * 8) };
-        }
-        self.words = NonNull::dangling();
+    /// Moves the words to another array; the old one is freed, or returned where it was lent.
+    ///
+    /// # Safety
+    /// `words` has room for `capacity` words, at least `len`, and stays valid: from the slab, unless it is `lent`.
+    unsafe fn move_to(&mut self, words: NonNull<u64>, capacity: usize, lent: bool) -> Option<LentWords> {
+        // SAFETY: the new array has room for `len` words, and the old one holds them.
+        unsafe { ptr::copy_nonoverlapping(self.words.as_ptr(), words.as_ptr(), self.len as usize) };
+        let old = self.free_words();
+        self.words = words;
+        self.capacity = capacity as u16;
+        self.lent = lent;
+        old
+    }
+
+    /// Gives the array up: frees it, or returns it where it was lent.
+    fn free_words(&mut self) -> Option<LentWords> {
+        let capacity = self.capacity as usize;
+        let words = std::mem::replace(&mut self.words, NonNull::dangling());
         self.capacity = 0;
+        if std::mem::take(&mut self.lent) {
+            return Some(LentWords { words, capacity });
+        }
+        if capacity > 0 {
+            // SAFETY: the array was allocated for `capacity` words, and the segment no longer refers to it.
+            unsafe { slab::free(words.cast(), capacity * 8) };
+        }
+        None
     }
 
     fn insert(&mut self, index: usize, word: u64) {
@@ -217,7 +242,7 @@ impl Segment {
             at.write(word);
         }
         self.len += 1;
-        self.marked += (word & MARK) as u32;
+        self.marked += (word & MARK) as u16;
     }
 
     fn remove(&mut self, index: usize) -> u64 {
@@ -231,7 +256,10 @@ impl Segment {
             word
         };
         self.len -= 1;
-        self.marked -= (word & MARK) as u32;
+        self.marked -= (word & MARK) as u16;
+        if self.lent {
+            return word;
+        }
         let target = capacity_for(self.len as usize);
         if target * 2 <= self.capacity as usize || self.len == 0 {
             self.set_capacity(target);
@@ -244,7 +272,7 @@ impl Segment {
         assert!(index < self.len as usize);
         // SAFETY: `index < len`.
         let at = unsafe { &mut *self.words.as_ptr().add(index) };
-        self.marked = self.marked - (*at & MARK) as u32 + (word & MARK) as u32;
+        self.marked = self.marked - (*at & MARK) as u16 + (word & MARK) as u16;
         *at = word;
     }
 }
@@ -421,6 +449,55 @@ impl<T: Block> Table<T> {
         // SAFETY: the table owns the block; the guard puts it back before the borrow ends.
         let block = ManuallyDrop::new(unsafe { T::from_raw(address(word)) });
         BlockMut { block, segment, total_marked, index, tag: word >> TAG_SHIFT }
+    }
+
+    /// Whether the next block needs a larger array, or a further segment, first.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.root.len == self.root.capacity
+    }
+
+    /// Whether the table was lent an array of which more than a quarter is unused, or all of it.
+    #[inline]
+    pub(crate) fn wastes_lent_words(&self) -> bool {
+        let (len, capacity) = (self.root.len as usize, self.root.capacity as usize);
+        self.root.lent && (len == 0 || len * 4 + 16 < capacity * 3)
+    }
+
+    /// Lends the table an array for its words, in place of the one it has; returns that one where it was lent as well.
+    /// Until the array is taken back the table neither frees it nor changes its capacity: before an insertion into a
+    /// full table ([`Table::is_full`]) it must be lent a larger one, or be told to keep its own.
+    ///
+    /// # Safety
+    /// The table is no directory, and the array has room for as many words as it has blocks and stays valid and
+    /// unshared until it is taken back, or until the table is gone.
+    pub(crate) unsafe fn lend(&mut self, array: LentWords) -> Option<LentWords> {
+        debug_assert!(self.root.capacity != DIRECTORY && array.capacity >= self.root.len as usize);
+        // SAFETY: the caller's promise.
+        unsafe { self.root.move_to(array.words, array.capacity, true) }
+    }
+
+    /// Tells the table that the array it was lent, content and all, is elsewhere now.
+    ///
+    /// # Safety
+    /// As for [`Table::lend`], and the words were copied.
+    pub(crate) unsafe fn lent_words_moved(&mut self, words: NonNull<u64>) {
+        debug_assert!(self.root.lent);
+        self.root.words = words;
+    }
+
+    /// Makes the table keep its words in an array of its own; returns the one it was lent, if it was.
+    pub(crate) fn keep_own_words(&mut self) -> Option<LentWords> {
+        if !self.root.lent {
+            return None;
+        }
+        let capacity = capacity_for(self.root.len as usize);
+        if capacity == 0 {
+            return self.root.free_words();
+        }
+        let words = slab::allocate(capacity * 8).cast::<u64>();
+        // SAFETY: the array has room for `len` words, and is the table's own.
+        unsafe { self.root.move_to(words, capacity, false) }
     }
 
     /// Adds a block whose key is not in the table.

@@ -164,7 +164,7 @@ fn doctor(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     // Every core notes what it holds before the report is made.
     request.core.gather(
         request.client,
-        |_| memory::note_slack(),
+        |_| memory::note_slab(),
         |core, _: Vec<()>, reply| reply.verbatim(diagnose(&Use::now(core)).as_bytes()),
     );
     Ok(Flow::Wait)
