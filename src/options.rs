@@ -13,7 +13,12 @@ const MAX_DATABASES: usize = 1024;
 
 /// The flags; each is also a variable of the environment and a key of the file.
 #[derive(Parser, Debug, Default, Deserialize)]
-#[command(name = "ruvio", version, about = "A Redis-compatible server: shared-nothing, one thread a core")]
+#[command(
+    name = "ruvio",
+    version,
+    about = "A Redis-compatible server: shared-nothing, one thread a core",
+    allow_negative_numbers = true
+)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Flags {
     /// Address to listen on [default: 127.0.0.1]
@@ -152,15 +157,15 @@ fn options(flags: Flags, cpus: usize) -> Result<Options, String> {
         None | Some("memory") => Durability::Memory,
         Some(mode @ ("everysec" | "always")) => {
             return Err(format!(
-                "durability '{mode}' needs the write-ahead log, which this version does not have; use --durability memory"
+                "--durability {mode} needs the write-ahead log, which this version does not have; use --durability memory"
             ));
         }
-        Some(other) => return Err(format!("durability '{other}' is not one of memory, everysec, always")),
+        Some(other) => return Err(format!("--durability '{other}' is not one of memory, everysec, always")),
     };
     let maxmemory = match flags.maxmemory.or(file.maxmemory) {
         None => 0,
         Some(text) => parse_memory(&text)
-            .ok_or_else(|| format!("maxmemory '{text}' is not a number of bytes (kb, mb, gb may follow)"))?,
+            .ok_or_else(|| format!("--maxmemory '{text}' is not a number of bytes (kb, mb, gb may follow)"))?,
     };
     let maxmemory_policy = match flags.maxmemory_policy.or(file.maxmemory_policy) {
         None => EvictionPolicy::NoEviction,
@@ -170,7 +175,7 @@ fn options(flags: Flags, cpus: usize) -> Result<Options, String> {
             .map(|(policy, _)| *policy)
             .ok_or_else(|| {
                 let words: Vec<&str> = EvictionPolicy::ALL.iter().map(|(_, name)| *name).collect();
-                format!("maxmemory-policy '{word}' is not one of {}", words.join(", "))
+                format!("--maxmemory-policy '{word}' is not one of {}", words.join(", "))
             })?,
     };
     let databases = flags.databases.or(file.databases).unwrap_or(16);
@@ -196,8 +201,9 @@ fn read_file(path: &Path) -> Result<Flags, String> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("cannot read the configuration file {}: {error}", path.display()))?;
     toml::from_str(&text).map_err(|error| {
-        let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
-        format!("{}, line {line}: {}", path.display(), error.message().replace('\n', " "))
+        let number = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+        let line = text.lines().nth(number - 1).unwrap_or_default().trim();
+        format!("{}, line {number} ({line}): {}", path.display(), error.message().replace('\n', " "))
     })
 }
 

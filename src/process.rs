@@ -21,6 +21,8 @@ pub struct Process {
     configuration: RwLock<Arc<Configuration>>,
     /// 40 hexadecimal digits that name this run.
     pub run_id: String,
+    /// The same for the shared port, which the cluster view shows as a node without slots.
+    pub router_id: String,
     /// 40 hexadecimal digits for each shard's node.
     pub node_ids: Vec<String>,
     /// The same for each shard's group of nodes.
@@ -51,6 +53,7 @@ impl Process {
         let slow_log = SlowLog::new(configuration.slow_log_max_len);
         Ok(Process {
             run_id: random_identifier(),
+            router_id: random_identifier(),
             node_ids: (0..options.shards).map(identifiers).collect(),
             shard_ids: (0..options.shards).map(identifiers).collect(),
             configuration: RwLock::new(Arc::new(configuration)),

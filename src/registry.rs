@@ -42,6 +42,8 @@ pub struct Registered {
 
 /// All commands.
 pub struct Registry {
+    /// Those with a name of up to eight bytes, which nearly all calls are of, in an open hash table.
+    short: Box<[Option<(u64, &'static Registered)>; SHORT_PLACES]>,
     by_name: HashMap<Name, &'static Registered, NameHash>,
     all: Vec<&'static Registered>,
 }
@@ -63,7 +65,29 @@ fn name(word: &[u8]) -> Option<Name> {
     Some(name)
 }
 
-/// A hash for short names that nobody chooses but us.
+/// Places for short names: a few times as many as there are, so that most are found at once.
+const SHORT_PLACES: usize = 1024;
+
+/// A name of up to eight bytes with the bit of lower case set in each; other names than ours can be equal to it.
+#[inline]
+fn short_name(word: &[u8]) -> Option<u64> {
+    let part = |at: usize| u32::from_le_bytes([word[at], word[at + 1], word[at + 2], word[at + 3]]);
+    let bytes = match word.len() {
+        len @ 4..=8 => u64::from(part(0)) | u64::from(part(len - 4)) << ((len - 4) * 8),
+        3 => u64::from(word[0]) | u64::from(word[1]) << 8 | u64::from(word[2]) << 16,
+        2 => u64::from(word[0]) | u64::from(word[1]) << 8,
+        1 => u64::from(word[0]),
+        _ => return None,
+    };
+    Some(bytes | 0x2020_2020_2020_2020)
+}
+
+#[inline]
+fn short_place(name: u64) -> usize {
+    (name.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SHORT_PLACES.ilog2())) as usize
+}
+
+/// A hash for names that nobody chooses but us.
 #[derive(Clone, Copy, Default)]
 struct NameHash;
 
@@ -141,6 +165,7 @@ impl Registry {
             false
         });
         let mut by_name = HashMap::default();
+        let mut short = Box::new([None; SHORT_PLACES]);
         for mut command in registered {
             command.subcommands = subcommands.remove(command.spec.name).unwrap_or_default();
             let leaked: &'static Registered = Box::leak(Box::new(command));
@@ -148,10 +173,17 @@ impl Registry {
             let earlier = by_name.insert(key, leaked);
             assert!(earlier.is_none(), "two commands named {}", leaked.spec.name);
             all.push(leaked);
+            if let Some(name) = short_name(leaked.spec.name.as_bytes()) {
+                let mut place = short_place(name);
+                while short[place].is_some() {
+                    place = (place + 1) % SHORT_PLACES;
+                }
+                short[place] = Some((name, leaked));
+            }
         }
         assert!(subcommands.is_empty(), "containers missing for {:?}", subcommands.keys());
         all.sort_by_key(|command| command.index);
-        Registry { by_name, all }
+        Registry { short, by_name, all }
     }
 
     /// Every command and subcommand.
@@ -167,6 +199,16 @@ impl Registry {
     /// The command with this name, subcommands not counted.
     #[inline]
     pub fn get(&self, word: &[u8]) -> Option<&'static Registered> {
+        if let Some(name) = short_name(word) {
+            let mut place = short_place(name);
+            while let Some((other, command)) = self.short[place] {
+                if other == name && command.spec.name.as_bytes().eq_ignore_ascii_case(word) {
+                    return Some(command);
+                }
+                place = (place + 1) % SHORT_PLACES;
+            }
+            return None;
+        }
         self.by_name.get(&name(word)?).copied()
     }
 

@@ -198,17 +198,6 @@ fn client_kill_closes_the_chosen_connection() {
 }
 
 #[test]
-fn client_reply_silences_replies() {
-    let server = Server::start();
-    let mut connection = server.connect();
-    connection.send(b"CLIENT REPLY OFF\r\nSET a 1\r\nPING\r\nCLIENT REPLY ON\r\n");
-    assert_eq!(format!("{:?}", connection.read_value()), "+OK");
-    connection.send(b"CLIENT REPLY SKIP\r\nSET a 2\r\nGET a\r\n");
-    assert_eq!(connection.read_value().text(), "2");
-    assert_eq!(connection.line("CLIENT REPLY bogus").error(), "ERR syntax error");
-}
-
-#[test]
 fn reset_returns_a_connection_to_its_start() {
     let server = Server::start();
     let mut connection = server.connect();
@@ -229,7 +218,7 @@ fn reset_returns_a_connection_to_its_start() {
 }
 
 #[test]
-fn client_no_evict_and_pause_take_their_words() {
+fn client_no_evict_and_no_touch_take_their_words() {
     replies(
         r#"
         CLIENT NO-EVICT on => OK
@@ -238,34 +227,8 @@ fn client_no_evict_and_pause_take_their_words() {
         7.2| CLIENT NO-TOUCH on => OK
         7.2| CLIENT NO-TOUCH off => OK
         7.2| CLIENT NO-TOUCH bogus => -ERR syntax error
-        CLIENT UNPAUSE => OK
-        CLIENT PAUSE x => -ERR timeout is not an integer or out of range
-        CLIENT PAUSE -1 => -ERR timeout is negative
-        CLIENT PAUSE 100 bogus => -ERR CLIENT PAUSE mode must be WRITE or ALL
-        CLIENT UNBLOCK 999999 => :0
-        CLIENT UNBLOCK x => -ERR value is not an integer or out of range
-        CLIENT GETREDIR => :-1
     "#,
     );
-}
-
-#[test]
-fn client_pause_holds_commands_back_until_unpause() {
-    let server = Server::start();
-    let mut controller = server.connect();
-    let mut writer = server.connect();
-    controller.line("SET a 1");
-    controller.line("CLIENT PAUSE 100000 WRITE");
-    assert_eq!(writer.line("GET a").text(), "1", "a pause of writes lets reads through");
-    writer.send(b"SET a 2\r\n");
-    wait_until("the write is held back", || {
-        let list = controller.line("CLIENT LIST");
-        list.text().lines().any(|line| field(line, "cmd") == "set")
-    });
-    assert_eq!(controller.line("GET a").text(), "1");
-    controller.line("CLIENT UNPAUSE");
-    assert_eq!(format!("{:?}", writer.read_value()), "+OK");
-    assert_eq!(controller.line("GET a").text(), "2");
 }
 
 #[test]

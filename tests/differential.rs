@@ -38,7 +38,7 @@ enum Compare {
 }
 
 /// Templates of commands: `Generator::word` says what each word in short capitals stands for.
-const TEMPLATES: [&str; 220] = [
+const TEMPLATES: [&str; 217] = [
     "SET K V",
     "SET K V",
     "SET K I",
@@ -83,9 +83,6 @@ const TEMPLATES: [&str; 220] = [
     "MSET K V K V",
     "MSET K V K",
     "MSETNX K V K V",
-    "LCS K K",
-    "LCS K K LEN",
-    "LCS K K IDX MINMATCHLEN P WITHMATCHLEN",
     "HSET K M V",
     "HSET K M V M I",
     "HSET K M I M F",

@@ -185,7 +185,7 @@ fn lmpop_takes_from_the_first_list_that_has_any() {
         LMPOP 0 {t}l LEFT => -ERR numkeys should be greater than 0
         LMPOP -1 {t}l LEFT => -ERR numkeys should be greater than 0
         LMPOP x {t}l LEFT => -ERR numkeys should be greater than 0
-        LMPOP 2 {t}l LEFT => -ERR syntax error
+        LMPOP 2 {t}l {t}LEFT => -ERR syntax error
         LMPOP 1 {t}l up => -ERR syntax error
         LMPOP 1 {t}l LEFT COUNT 0 => -ERR count should be greater than 0
         LMPOP 1 {t}l LEFT COUNT -1 => -ERR count should be greater than 0

@@ -102,9 +102,9 @@ fn limit_checks_its_words() {
         LIMIT k 9223372036854775808 1000 => -ERR value is not an integer or out of range
         EXISTS k => :0
         LIMIT k 9223372036854775807 60000 => :9223372036854775806
-        LIMIT j 1 9223372036854775807 => *
-        LIMIT j2 9223372036854775807 9223372036854775807 TOKENS => *
-        LIMIT j3 9223372036854775807 9223372036854775807 SLIDING => *
+        LIMIT j 1 9223372036854775807 => -ERR invalid expire time in 'limit' command
+        LIMIT j2 9223372036854775807 9223372036854775807 TOKENS => -ERR invalid expire time in 'limit' command
+        LIMIT j3 9223372036854775807 9223372036854775807 SLIDING => -ERR invalid expire time in 'limit' command
         PING => +PONG
     "#,
     );

@@ -75,7 +75,6 @@ fn a_versioned_value_reads_as_a_string() {
         TTL {t}a => :1000
         GETV {t}a => [hello :1]
         SET {t}b hello => OK
-        LCS {t}a {t}b LEN => :5
         GETDEL {t}a => hello
         GETV {t}a => nil-array
     "#,

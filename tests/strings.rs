@@ -261,38 +261,6 @@ fn many_keys_are_set_and_read_at_once() {
 }
 
 #[test]
-fn lcs_finds_the_longest_common_subsequence() {
-    replies(
-        r#"
-        MSET {t}a ohmytext {t}b mynewtext => OK
-        LCS {t}a {t}b => mytext
-        LCS {t}a {t}b LEN => :6
-        LCS {t}a {t}b IDX => [matches [[[:4 :7] [:5 :8]] [[:2 :3] [:0 :1]]] len :6]
-        LCS {t}a {t}b IDX MINMATCHLEN 4 => [matches [[[:4 :7] [:5 :8]]] len :6]
-        LCS {t}a {t}b IDX WITHMATCHLEN => [matches [[[:4 :7] [:5 :8] :4] [[:2 :3] [:0 :1] :2]] len :6]
-        LCS {t}a {t}b IDX MINMATCHLEN 4 WITHMATCHLEN => [matches [[[:4 :7] [:5 :8] :4]] len :6]
-        LCS {t}a {t}b IDX MINMATCHLEN -1 => [matches [[[:4 :7] [:5 :8]] [[:2 :3] [:0 :1]]] len :6]
-        LCS {t}a {t}b IDX LEN => -ERR If you want both the length and indexes, please just use IDX.
-        LCS {t}a {t}b MINMATCHLEN => -ERR syntax error
-        LCS {t}a {t}b bogus => -ERR syntax error
-        LCS {t}a {t}missing => ""
-        LCS {t}a {t}missing LEN => :0
-        LCS {t}a {t}missing IDX => [matches [] len :0]
-        LPUSH {t}l x => :1
-        LCS {t}a {t}l => -ERR The specified keys must contain string values
-        LCS {t}a => -ERR wrong number of arguments for 'lcs' command
-    "#,
-    );
-    replies_resp3(
-        r#"
-        MSET {t}a ohmytext {t}b mynewtext => OK
-        LCS {t}a {t}b IDX MINMATCHLEN 4 WITHMATCHLEN => %[matches [[[:4 :7] [:5 :8] :4]] len :6]
-        LCS {t}a {t}missing IDX => %[matches [] len :0]
-    "#,
-    );
-}
-
-#[test]
 fn string_encodings_are_named_as_redis_names_them() {
     replies(
         r#"

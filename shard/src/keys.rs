@@ -359,6 +359,14 @@ impl Keys {
         self.databases[database].sample(false, &mut self.random)
     }
 
+    /// Asks the processor to load the table of a slot.
+    #[inline]
+    pub fn prefetch_table(&self, database: usize, slot: u16) {
+        if let Some(table) = self.databases[database].table(slot) {
+            table.prefetch();
+        }
+    }
+
     /// Asks the processor to load where the word for `key` is.
     #[inline]
     pub fn prefetch_word(&self, database: usize, slot: u16, hash: u64) {

@@ -32,6 +32,9 @@ const ADDRESS_MASK: u64 = (1 << TAG_SHIFT) - 1 - 7;
 /// Tries to hit a block by chance before a table's segments, nearly empty then, are counted through.
 const SAMPLE_TRIES: usize = 32;
 
+/// Bytes that the processor loads at once.
+const CACHE_LINE: usize = 64;
+
 /// Hash bits that a scan position holds.
 pub const SCAN_BITS: u32 = 38;
 
@@ -366,6 +369,12 @@ impl<T: Block> Table<T> {
         }
     }
 
+    /// Asks the processor to load the table itself.
+    #[inline]
+    pub fn prefetch(&self) {
+        prefetch(ptr::from_ref(self).cast());
+    }
+
     /// Asks the processor to load the word where `hash` probably is.
     #[inline]
     pub fn prefetch_word(&self, hash: u64) {
@@ -385,7 +394,10 @@ impl<T: Block> Table<T> {
         if let Some(&word) = segment.words().get(index)
             && word >> TAG_SHIFT == tag
         {
-            prefetch(address(word).as_ptr());
+            // Most entries reach into a second cache line.
+            let block = address(word).as_ptr();
+            prefetch(block);
+            prefetch(block.wrapping_add(CACHE_LINE));
         }
     }
 

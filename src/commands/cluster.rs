@@ -1,6 +1,7 @@
 //! The cluster view: the process shows itself as a cluster of masters, one a shard, each at its shard's port, so that
-//! cluster-aware clients send every command to the core that owns its keys. `myself` is the shard whose core the client
-//! is connected to. There is no cluster bus; the port shown for it only follows the convention.
+//! cluster-aware clients send every command to the core that owns its keys. `myself` is the shard whose port the client
+//! came in by; on the shared port it is a node of its own, without slots. There is no cluster bus; the port shown for it
+//! only follows the convention.
 
 use std::net::IpAddr;
 
@@ -11,6 +12,7 @@ use ruvio_shard::slot::{SLOTS, key_slot, shard_slots};
 
 use super::help::help;
 use super::{Flow, Request, Run, ServerCommand};
+use crate::core::client::Door;
 use crate::process::Process;
 
 /// Distance from a node's port to its cluster bus's, by convention.
@@ -175,11 +177,22 @@ fn epoch(shard: usize) -> usize {
     shard + 1
 }
 
-fn node_line(process: &Process, shard: usize, myself: usize, address: &str, now_ms: i64) -> String {
+/// The cluster bus's port, by convention; 0, a node without a bus, where the convention leaves no port for it.
+fn bus_port(port: u16) -> u16 {
+    port.checked_add(BUS_PORT_OFFSET).unwrap_or(0)
+}
+
+/// The line of the shared port: a node without slots, so that tools which keep the address they were given for `myself`
+/// send it nothing that would have to be forwarded.
+fn router_line(process: &Process, address: &str) -> String {
+    let port = process.options.port;
+    format!("{} {address}:{port}@{} myself,master - 0 0 0 connected\n", process.router_id, bus_port(port))
+}
+
+fn node_line(process: &Process, shard: usize, myself: Option<usize>, address: &str, now_ms: i64) -> String {
     let port = process.shard_port(shard);
-    // 0 says that a node has no bus, which is so where the convention leaves no port for it.
-    let bus_port = port.checked_add(BUS_PORT_OFFSET).unwrap_or(0);
-    let (flags, heard_ms) = if shard == myself { ("myself,master", 0) } else { ("master", now_ms) };
+    let bus_port = bus_port(port);
+    let (flags, heard_ms) = if myself == Some(shard) { ("myself,master", 0) } else { ("master", now_ms) };
     let slots = shard_slots(shard, process.options.shards);
     format!(
         "{id} {address}:{port}@{bus_port} {flags} - 0 {heard_ms} {epoch} connected {first}-{last}\n",
@@ -190,27 +203,37 @@ fn node_line(process: &Process, shard: usize, myself: usize, address: &str, now_
     )
 }
 
+/// The shard of the port that the client came in by; `None` on the shared port.
+fn my_shard(request: &mut Request<'_>) -> Option<usize> {
+    let number = request.core.number;
+    (request.client().door == Door::Shard).then_some(number)
+}
+
 fn nodes(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     let local = local_ip(request);
+    let myself = my_shard(request);
     let core = &*request.core;
     let address = core.process.announced_ip(local);
-    let lines: String = (0..core.process.options.shards)
-        .map(|shard| node_line(&core.process, shard, core.number, &address, core.now_ms))
-        .collect();
+    let mut lines = if myself.is_none() { router_line(&core.process, &address) } else { String::new() };
+    for shard in 0..core.process.options.shards {
+        lines.push_str(&node_line(&core.process, shard, myself, &address, core.now_ms));
+    }
     request.reply().verbatim(lines.as_bytes());
     Ok(Flow::Done)
 }
 
 fn info(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     let shards = request.core.process.options.shards;
-    let my_epoch = epoch(request.core.number);
+    let myself = my_shard(request);
+    let my_epoch = myself.map_or(0, epoch);
+    let nodes = shards + usize::from(myself.is_none());
     let text = format!(
         "cluster_state:ok\r\n\
          cluster_slots_assigned:{SLOTS}\r\n\
          cluster_slots_ok:{SLOTS}\r\n\
          cluster_slots_pfail:0\r\n\
          cluster_slots_fail:0\r\n\
-         cluster_known_nodes:{shards}\r\n\
+         cluster_known_nodes:{nodes}\r\n\
          cluster_size:{shards}\r\n\
          cluster_current_epoch:{shards}\r\n\
          cluster_my_epoch:{my_epoch}\r\n\
@@ -223,7 +246,9 @@ fn info(request: &mut Request<'_>) -> Result<Flow, CommandError> {
 }
 
 fn my_id(request: &mut Request<'_>) -> Result<Flow, CommandError> {
-    let id = request.core.process.node_ids[request.core.number].clone();
+    let myself = my_shard(request);
+    let process = &request.core.process;
+    let id = myself.map_or(&process.router_id, |shard| &process.node_ids[shard]).clone();
     request.reply().bulk(id.as_bytes());
     Ok(Flow::Done)
 }

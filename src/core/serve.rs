@@ -262,6 +262,11 @@ impl Core {
             let keys = &self.shard.keys;
             for request in planned {
                 if let Slots::One(slot) = request.slots {
+                    keys.prefetch_table(database, slot);
+                }
+            }
+            for request in planned {
+                if let Slots::One(slot) = request.slots {
                     keys.prefetch_word(database, slot, request.hash);
                 }
             }

@@ -62,7 +62,7 @@ fn setv(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let expected = match args.len() {
         3 => None,
         4 => Some(integer_at(args, 3)?),
-        _ => return Err(CommandError::SYNTAX),
+        _ => return Err(CommandError::wrong_arity("setv")),
     };
     let version = if let Some(mut entry) = context.keys.find_mut_kind(key, Kind::String)? {
         let version = next_version(version_of(entry.view()), expected)?;
