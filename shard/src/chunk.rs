@@ -2,10 +2,12 @@
 //!
 //! A chunk is as large as a huge page and aligned to its own size. Its pages are handed out front to back, one by one or
 //! in runs of four; a chunk serves one of the two for as long as any of its pages is in use, or else single pages would
-//! soon leave no four side by side anywhere. What the kernel backs it with is decided here. A slab up to [`SMALL_BYTES`] lives in small pages, so
-//! that it takes no more than it touches. A larger one asks for huge pages, because random look-ups over it would
-//! otherwise pay for a walk of the page tables each time: at once for every further chunk, and for those it has in the
-//! background (`khugepaged`), since copying them on the spot would hold the core up.
+//! soon leave no four side by side anywhere.
+//!
+//! What the kernel backs a chunk with is decided here. It is filled in small pages, so that it takes no more than was
+//! touched, and nobody waits until a huge page has been found and cleared, which may take milliseconds. Once a slab is
+//! larger than [`SMALL_BYTES`], where random look-ups begin to pay for walks of the page tables, the kernel is asked to
+//! make huge pages of the chunks that are filled; it does so in the background (`khugepaged`).
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::{self, NonNull};
@@ -19,8 +21,8 @@ const PAGES_IN_CHUNK: usize = 128;
 /// Bytes of a chunk: a huge page.
 pub(crate) const CHUNK_SIZE: usize = PAGE_SIZE * PAGES_IN_CHUNK;
 const ALL_FREE: u128 = u128::MAX;
-/// Bytes of chunks that a slab holds in small pages before it asks for huge ones.
-const SMALL_BYTES: usize = 64 * 1024 * 1024;
+/// Bytes of chunks that a slab holds before it asks for huge pages.
+const SMALL_BYTES: usize = 52 * 1024 * 1024;
 
 /// How many pages are taken at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +66,7 @@ pub(crate) struct Chunks {
     /// One that is wholly free.
     spare: *mut Chunk,
     held_bytes: usize,
-    /// The chunks in small pages.
+    /// The chunks for which no huge page was asked yet.
     small: [Option<NonNull<u8>>; SMALL_BYTES / CHUNK_SIZE],
 }
 
@@ -146,13 +148,11 @@ impl Chunks {
 
     fn map_chunk(&mut self) -> *mut Chunk {
         let memory = map_aligned();
-        if self.held_bytes < SMALL_BYTES
-            && let Some(room) = self.small.iter_mut().find(|small| small.is_none())
-        {
-            *room = Some(memory);
-        } else {
-            ask_for_huge_page(memory);
+        if self.held_bytes >= SMALL_BYTES {
             self.small.iter_mut().filter_map(Option::take).for_each(ask_for_huge_page);
+        }
+        if let Some(room) = self.small.iter_mut().find(|small| small.is_none()) {
+            *room = Some(memory);
         }
         self.held_bytes += CHUNK_SIZE;
         let (next, previous) = (ptr::null_mut(), ptr::null_mut());
