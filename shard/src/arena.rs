@@ -11,14 +11,14 @@
 
 use std::ptr::{self, NonNull};
 
-use crate::chunk::{LONG_RUN, PAGE_SIZE, Run};
+use crate::chunk::{PAGE_SIZE, Run, RunLength};
 use crate::slab;
 
 /// The largest capacity, in words.
 pub(crate) const LARGEST_CAPACITY: usize = 512;
 
 /// Arrays of more words than this lie in long runs of pages, so that what no whole array fits into stays a small part.
-const SHORT_RUN_CAPACITY: usize = 64;
+const PAGE_CAPACITY: usize = 64;
 
 /// The least capacity for `len` words: at most 1 word in `len` of 32, then a sixteenth to an eighth, is unused.
 #[inline]
@@ -52,7 +52,9 @@ const CLASSES: usize = 32 + (LARGEST_CAPACITY - 144) / 16 + 1;
 /// How a class divides its pages.
 #[derive(Clone, Copy)]
 struct Layout {
-    pages: usize,
+    run: RunLength,
+    /// Bytes of a run.
+    bytes: usize,
     /// Arrays in a run of pages.
     arrays: usize,
     /// Bytes before the first.
@@ -66,11 +68,12 @@ const NUMBER_BYTES: usize = 8;
 impl Layout {
     #[inline]
     const fn of(capacity: usize) -> Layout {
-        let pages = if capacity <= SHORT_RUN_CAPACITY { 1 } else { LONG_RUN };
+        let run = if capacity <= PAGE_CAPACITY { RunLength::Page } else { RunLength::Long };
+        let bytes = run.pages() * PAGE_SIZE;
         let stride = capacity * 8;
         // Owners take 2 bytes an array, rounded up to 8 altogether.
-        let arrays = (pages * PAGE_SIZE - NUMBER_BYTES - 6) / (stride + 2);
-        Layout { pages, arrays, first: NUMBER_BYTES + (arrays * 2).next_multiple_of(8), stride }
+        let arrays = (bytes - NUMBER_BYTES - 6) / (stride + 2);
+        Layout { run, bytes, arrays, first: NUMBER_BYTES + (arrays * 2).next_multiple_of(8), stride }
     }
 }
 
@@ -122,7 +125,7 @@ impl Arena {
         let layout = Layout::of(capacity);
         let class = &mut self.classes[class_of(capacity)];
         if class.runs.is_empty() || class.in_last == layout.arrays {
-            let run = slab::take_run(layout.pages);
+            let run = slab::take_run(layout.run);
             // SAFETY: a run begins with its number.
             unsafe { run.memory.cast::<usize>().write(class.runs.len()) };
             class.runs.push(run);
@@ -151,7 +154,7 @@ impl Arena {
         // SAFETY: runs are aligned to their length, so the mask gives the array's own run, which begins with its number.
         let (number, index) = unsafe {
             let address = words.addr().get();
-            let start = address & !(layout.pages * PAGE_SIZE - 1);
+            let start = address & !(layout.bytes - 1);
             let number = words.as_ptr().with_addr(start).cast::<usize>().read();
             (number, (address - start - layout.first) / layout.stride)
         };
@@ -174,7 +177,7 @@ impl Arena {
             && let Some(run) = class.runs.pop()
         {
             // SAFETY: no array is left in the run.
-            unsafe { slab::give_run_back(run, layout.pages) };
+            unsafe { slab::give_run_back(run, layout.run) };
             class.in_last = layout.arrays;
         }
         moved
@@ -196,7 +199,7 @@ impl Arena {
             slab::note_used(0, class.in_last * layout.stride);
             class.in_last = layout.arrays;
             // SAFETY: the caller promises that the arrays are not used any more.
-            unsafe { slab::give_run_back(run, layout.pages) };
+            unsafe { slab::give_run_back(run, layout.run) };
             return true;
         }
         false
@@ -217,5 +220,104 @@ impl Drop for Arena {
     fn drop(&mut self) {
         // SAFETY: whoever was lent an array has gone before the arena.
         while unsafe { self.dismantle() } {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn capacities_hold_what_is_asked_for_and_have_a_class_each() {
+        let mut capacities = Vec::new();
+        for len in 1..=LARGEST_CAPACITY {
+            let capacity = capacity_for(len);
+            assert!(capacity >= len && capacity - len <= (len / 8).max(1), "{len} -> {capacity}");
+            assert_eq!(capacity_for(capacity), capacity);
+            assert_eq!(capacity_of_class(class_of(capacity)), capacity);
+            if capacities.last() != Some(&capacity) {
+                assert_eq!(class_of(capacity), capacities.len());
+                capacities.push(capacity);
+            }
+            let layout = Layout::of(capacity);
+            let end = layout.first + layout.arrays * layout.stride;
+            assert!(NUMBER_BYTES + layout.arrays * 2 <= layout.first);
+            assert!(
+                end <= layout.bytes && layout.bytes - end < layout.bytes / 16,
+                "{capacity} leaves {} bytes",
+                layout.bytes - end
+            );
+        }
+        assert_eq!(capacities.len(), CLASSES);
+    }
+
+    struct Held {
+        words: NonNull<u64>,
+        capacity: usize,
+    }
+
+    fn fill(held: &Held, owner: usize) {
+        for index in 0..held.capacity {
+            // SAFETY: the array has `capacity` words.
+            unsafe { held.words.add(index).write((owner * 1000 + index) as u64) };
+        }
+    }
+
+    fn check(held: &Held, owner: usize) {
+        for index in 0..held.capacity {
+            // SAFETY: the array has `capacity` words, all filled.
+            assert_eq!(unsafe { held.words.add(index).read() }, (owner * 1000 + index) as u64);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+
+        /// Each owner has at most one array; it keeps its content wherever it is moved, and the pages stay dense.
+        #[test]
+        fn arrays_keep_their_content(
+            steps in prop::collection::vec((0usize..300, 0..=LARGEST_CAPACITY), 1..3000),
+            spread in 1..=LARGEST_CAPACITY,
+        ) {
+            let before = slab::usage().used_bytes;
+            let mut arena = Arena::default();
+            let mut owners: Vec<Option<Held>> = Vec::new();
+            owners.resize_with(300, || None);
+            for (owner, len) in steps {
+                if let Some(held) = owners[owner].take() {
+                    check(&held, owner);
+                    // SAFETY: the array is this owner's, and forgotten.
+                    if let Some(moved) = unsafe { arena.give_back(held.words, held.capacity) } {
+                        prop_assert_ne!(usize::from(moved.owner), owner);
+                        let other = owners[usize::from(moved.owner)].as_mut().expect("an owner has an array");
+                        prop_assert_eq!(other.capacity, held.capacity);
+                        other.words = moved.words;
+                    }
+                }
+                if len % spread > 0 {
+                    let capacity = capacity_for(len % spread);
+                    let held = Held { words: arena.take(capacity, owner as u16), capacity };
+                    fill(&held, owner);
+                    owners[owner] = Some(held);
+                }
+            }
+            let mut arrays = vec![0usize; CLASSES];
+            for (owner, held) in owners.iter().enumerate() {
+                if let Some(held) = held {
+                    check(held, owner);
+                    arrays[class_of(held.capacity)] += 1;
+                }
+            }
+            for (number, class) in arena.classes.iter().enumerate() {
+                let layout = Layout::of(capacity_of_class(number));
+                prop_assert_eq!(class.runs.len(), arrays[number].div_ceil(layout.arrays));
+            }
+            let held_bytes: usize = owners.iter().flatten().map(|held| held.capacity * 8).sum();
+            prop_assert_eq!(slab::usage().used_bytes, before + held_bytes);
+            drop(arena);
+            prop_assert_eq!(slab::usage().used_bytes, before);
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! Where a slab's pages come from: chunks mapped straight from the kernel.
 //!
-//! A chunk is as large as a huge page and aligned to its own size; its pages are handed out front to back, one by one or
-//! in runs of four. What the kernel backs it with is decided here. A slab up to [`SMALL_BYTES`] lives in small pages, so
+//! A chunk is as large as a huge page and aligned to its own size. Its pages are handed out front to back, one by one or
+//! in runs of four; a chunk serves one of the two for as long as any of its pages is in use, or else single pages would
+//! soon leave no four side by side anywhere. What the kernel backs it with is decided here. A slab up to [`SMALL_BYTES`] lives in small pages, so
 //! that it takes no more than it touches. A larger one asks for huge pages, because random look-ups over it would
 //! otherwise pay for a walk of the page tables each time: at once for every further chunk, and for those it has in the
 //! background (`khugepaged`), since copying them on the spot would hold the core up.
@@ -18,14 +19,26 @@ const PAGES_IN_CHUNK: usize = 128;
 /// Bytes of a chunk: a huge page.
 pub(crate) const CHUNK_SIZE: usize = PAGE_SIZE * PAGES_IN_CHUNK;
 const ALL_FREE: u128 = u128::MAX;
-/// The bits at which a long run may start: runs are aligned to their own size.
-const LONG_RUN_STARTS: u128 = u128::MAX / 0xf;
-
 /// Bytes of chunks that a slab holds in small pages before it asks for huge ones.
 const SMALL_BYTES: usize = 64 * 1024 * 1024;
 
-/// Chunks that are searched for a long run before another one is mapped.
-const LONG_RUN_TRIES: usize = 8;
+/// How many pages are taken at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunLength {
+    /// One.
+    Page = 0,
+    /// [`LONG_RUN`].
+    Long = 1,
+}
+
+impl RunLength {
+    pub(crate) const fn pages(self) -> usize {
+        match self {
+            RunLength::Page => 1,
+            RunLength::Long => LONG_RUN,
+        }
+    }
+}
 
 /// Pages side by side, aligned to their length, and the chunk that they belong to.
 #[derive(Clone, Copy)]
@@ -37,6 +50,8 @@ pub(crate) struct Run {
 /// Pages mapped at once.
 pub(crate) struct Chunk {
     memory: NonNull<u8>,
+    /// What it serves.
+    length: RunLength,
     free_pages: u128,
     next: *mut Chunk,
     previous: *mut Chunk,
@@ -44,18 +59,23 @@ pub(crate) struct Chunk {
 
 /// A thread's chunks.
 pub(crate) struct Chunks {
-    /// Those with a free page.
-    with_room: *mut Chunk,
+    /// For each length, those with some pages in use and some free.
+    with_room: [*mut Chunk; 2],
+    /// One that is wholly free.
+    spare: *mut Chunk,
     held_bytes: usize,
-    /// Chunks that are wholly free: at most one is kept.
-    empty: usize,
     /// The chunks in small pages.
     small: [Option<NonNull<u8>>; SMALL_BYTES / CHUNK_SIZE],
 }
 
 impl Chunks {
     pub(crate) const fn new() -> Chunks {
-        Chunks { with_room: ptr::null_mut(), held_bytes: 0, empty: 0, small: [None; SMALL_BYTES / CHUNK_SIZE] }
+        Chunks {
+            with_room: [ptr::null_mut(); 2],
+            spare: ptr::null_mut(),
+            held_bytes: 0,
+            small: [None; SMALL_BYTES / CHUNK_SIZE],
+        }
     }
 
     /// Bytes of all chunks.
@@ -63,47 +83,16 @@ impl Chunks {
         self.held_bytes
     }
 
-    /// Takes a page; its content is undefined.
-    pub(crate) fn take_page(&mut self) -> Run {
-        if self.with_room.is_null() {
-            self.map_chunk();
+    /// Takes pages; their content is undefined.
+    pub(crate) fn take(&mut self, length: RunLength) -> Run {
+        if self.with_room[length as usize].is_null() {
+            self.add_chunk(length);
         }
-        let chunk = self.with_room;
-        // SAFETY: `with_room` holds live chunks with a free page.
-        unsafe { self.take(chunk, (*chunk).free_pages.trailing_zeros() as usize, 1) }
-    }
-
-    /// Takes [`LONG_RUN`] pages; their content is undefined.
-    pub(crate) fn take_long_run(&mut self) -> Run {
-        let mut chunk = self.with_room;
-        for _ in 0..LONG_RUN_TRIES {
-            if chunk.is_null() {
-                break;
-            }
-            // SAFETY: members of the list are live.
-            let free = unsafe { (*chunk).free_pages };
-            let starts = free & free >> 1 & free >> 2 & free >> 3 & LONG_RUN_STARTS;
-            if starts != 0 {
-                // SAFETY: the chunk is live, and these four pages of it are free.
-                return unsafe { self.take(chunk, starts.trailing_zeros() as usize, LONG_RUN) };
-            }
-            // SAFETY: members of the list are live.
-            chunk = unsafe { (*chunk).next };
-        }
-        self.map_chunk();
-        // SAFETY: the new chunk is the first of the list, and wholly free.
-        unsafe { self.take(self.with_room, 0, LONG_RUN) }
-    }
-
-    /// # Safety
-    /// `chunk` is in `with_room`, and its `count` pages from `index` on are free.
-    unsafe fn take(&mut self, chunk: *mut Chunk, index: usize, count: usize) -> Run {
-        // SAFETY: the chunk is live, and the pages lie within its memory.
+        let chunk = self.with_room[length as usize];
+        // SAFETY: `with_room` holds live chunks with a free run of their length; the run lies within the chunk's memory.
         unsafe {
-            if (*chunk).free_pages == ALL_FREE {
-                self.empty -= 1;
-            }
-            (*chunk).free_pages &= !(((1 << count) - 1) << index);
+            let index = (*chunk).free_pages.trailing_zeros() as usize;
+            (*chunk).free_pages &= !(((1 << length.pages()) - 1) << index);
             if (*chunk).free_pages == 0 {
                 self.unlink(chunk);
             }
@@ -114,8 +103,8 @@ impl Chunks {
     /// Gives pages back.
     ///
     /// # Safety
-    /// `run` was taken from here as `count` pages, and nothing uses them any more.
-    pub(crate) unsafe fn give_back(&mut self, run: Run, count: usize) {
+    /// `run` was taken from here, and nothing uses it any more.
+    pub(crate) unsafe fn give_back(&mut self, run: Run) {
         let chunk = run.chunk.as_ptr();
         // SAFETY: a chunk lives as long as any of its pages is in use.
         unsafe {
@@ -123,15 +112,15 @@ impl Chunks {
             if (*chunk).free_pages == 0 {
                 self.link(chunk);
             }
-            (*chunk).free_pages |= ((1 << count) - 1) << index;
+            (*chunk).free_pages |= ((1 << (*chunk).length.pages()) - 1) << index;
             if (*chunk).free_pages != ALL_FREE {
                 return;
             }
-            if self.empty == 0 {
-                self.empty = 1;
+            self.unlink(chunk);
+            if self.spare.is_null() {
+                self.spare = chunk;
                 return;
             }
-            self.unlink(chunk);
             let memory = (*chunk).memory;
             if let Some(small) = self.small.iter_mut().find(|small| **small == Some(memory)) {
                 *small = None;
@@ -142,7 +131,20 @@ impl Chunks {
         }
     }
 
-    fn map_chunk(&mut self) {
+    #[cold]
+    fn add_chunk(&mut self, length: RunLength) {
+        let mut chunk = std::mem::replace(&mut self.spare, ptr::null_mut());
+        if chunk.is_null() {
+            chunk = self.map_chunk();
+        }
+        // SAFETY: the chunk is live, in no list, and wholly free, so that it may serve either length.
+        unsafe {
+            (*chunk).length = length;
+            self.link(chunk);
+        }
+    }
+
+    fn map_chunk(&mut self) -> *mut Chunk {
         let memory = map_aligned();
         if self.held_bytes < SMALL_BYTES
             && let Some(room) = self.small.iter_mut().find(|small| small.is_none())
@@ -153,10 +155,8 @@ impl Chunks {
             self.small.iter_mut().filter_map(Option::take).for_each(ask_for_huge_page);
         }
         self.held_bytes += CHUNK_SIZE;
-        self.empty += 1;
-        let chunk = Chunk { memory, free_pages: ALL_FREE, next: ptr::null_mut(), previous: ptr::null_mut() };
-        // SAFETY: the chunk was made just now and is in no list.
-        unsafe { self.link(Box::into_raw(Box::new(chunk))) };
+        let (next, previous) = (ptr::null_mut(), ptr::null_mut());
+        Box::into_raw(Box::new(Chunk { memory, length: RunLength::Page, free_pages: ALL_FREE, next, previous }))
     }
 
     /// # Safety
@@ -164,12 +164,13 @@ impl Chunks {
     unsafe fn link(&mut self, chunk: *mut Chunk) {
         // SAFETY: list members are live chunks.
         unsafe {
+            let head = &mut self.with_room[(*chunk).length as usize];
             (*chunk).previous = ptr::null_mut();
-            (*chunk).next = self.with_room;
-            if !self.with_room.is_null() {
-                (*self.with_room).previous = chunk;
+            (*chunk).next = *head;
+            if !(*head).is_null() {
+                (**head).previous = chunk;
             }
-            self.with_room = chunk;
+            *head = chunk;
         }
     }
 
@@ -179,7 +180,7 @@ impl Chunks {
         // SAFETY: list members are live chunks.
         unsafe {
             if (*chunk).previous.is_null() {
-                self.with_room = (*chunk).next;
+                self.with_room[(*chunk).length as usize] = (*chunk).next;
             } else {
                 (*(*chunk).previous).next = (*chunk).next;
             }

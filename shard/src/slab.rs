@@ -16,7 +16,7 @@ use std::ptr::{self, NonNull};
 
 #[cfg(test)]
 use crate::chunk::CHUNK_SIZE;
-use crate::chunk::{Chunk, Chunks, LONG_RUN, PAGE_SIZE, Run};
+use crate::chunk::{Chunk, Chunks, PAGE_SIZE, Run, RunLength};
 
 /// Blocks up to this many bytes are carved from slab pages.
 pub const LARGEST_BLOCK: usize = 1024;
@@ -259,7 +259,7 @@ impl Slab {
     }
 
     fn new_page(&mut self) -> *mut Page {
-        let Run { memory, chunk } = self.chunks.take_page();
+        let Run { memory, chunk } = self.chunks.take(RunLength::Page);
         let page = memory.cast::<Page>();
         // SAFETY: the run is a whole page, aligned to its size, and nobody else's.
         unsafe {
@@ -282,41 +282,38 @@ impl Slab {
         // SAFETY: the page was made of one run of one page, and the caller promises that nothing uses it any more.
         unsafe {
             let run = Run { memory: NonNull::new_unchecked(page.cast()), chunk: (*page).chunk };
-            self.chunks.give_back(run, 1);
+            self.chunks.give_back(run);
         }
     }
 }
 
-fn run_layout(pages: usize) -> Layout {
-    Layout::from_size_align(pages * PAGE_SIZE, pages * PAGE_SIZE).expect("a run is of few pages")
+fn run_layout(length: RunLength) -> Layout {
+    let bytes = length.pages() * PAGE_SIZE;
+    Layout::from_size_align(bytes, bytes).expect("a run is of few pages")
 }
 
-/// Takes `pages` pages side by side, one or [`LONG_RUN`], for blocks that somebody else divides them into.
-pub(crate) fn take_run(pages: usize) -> Run {
+/// Takes pages side by side for blocks that somebody else divides them into. Their content is undefined.
+pub(crate) fn take_run(length: RunLength) -> Run {
     if cfg!(ruvio_system_blocks) {
-        let layout = run_layout(pages);
+        let layout = run_layout(length);
         // SAFETY: the layout's size is not zero.
         let memory = NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
         return Run { memory, chunk: NonNull::dangling() };
     }
-    with_slab(|slab| match pages {
-        1 => slab.chunks.take_page(),
-        LONG_RUN => slab.chunks.take_long_run(),
-        _ => unreachable!("a run is of one page or of {LONG_RUN}"),
-    })
+    with_slab(|slab| slab.chunks.take(length))
 }
 
 /// Gives a run back.
 ///
 /// # Safety
-/// `run` came from [`take_run`] on this thread, with the same number of pages, and nothing uses it any more.
-pub(crate) unsafe fn give_run_back(run: Run, pages: usize) {
+/// `run` came from [`take_run`] on this thread, with the same length, and nothing uses it any more.
+pub(crate) unsafe fn give_run_back(run: Run, length: RunLength) {
     if cfg!(ruvio_system_blocks) {
         // SAFETY: the caller's promise: same length, so same layout.
-        return unsafe { dealloc(run.memory.as_ptr(), run_layout(pages)) };
+        return unsafe { dealloc(run.memory.as_ptr(), run_layout(length)) };
     }
     // SAFETY: the caller's promise.
-    with_slab(|slab| unsafe { slab.chunks.give_back(run, pages) });
+    with_slab(|slab| unsafe { slab.chunks.give_back(run) });
 }
 
 /// Notes that `taken` bytes of the runs are in use now that were not, and `given_back` no longer.

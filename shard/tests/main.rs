@@ -9,6 +9,7 @@ mod limit;
 mod native_counters;
 mod scan;
 mod set;
+mod slot_tables;
 mod sorted_set;
 mod strings;
 mod support;
