@@ -35,7 +35,13 @@ enum Compare {
     UnorderedPairs,
     /// A time to live shrinks between the two servers' answers: only whether there is one.
     Sign,
+    /// Redis 7.2 and later show scores in the fewest digits, 7.0 in 17: by value.
+    Scores,
 }
+
+/// Commands with options that Redis 7.0 does not have: a word too many is another error there.
+const TAKE_MORE_WORDS: [&str; 10] =
+    ["INCR", "DECR", "INCRBY", "DECRBY", "INCRBYFLOAT", "HINCRBY", "HINCRBYFLOAT", "ZINCRBY", "ZRANK", "ZREVRANK"];
 
 /// Templates of commands: `Generator::word` says what each word in short capitals stands for.
 const TEMPLATES: [&str; 217] = [
@@ -328,13 +334,17 @@ impl Generator {
         self.tag = self.random.random_range(0..6);
         let template = TEMPLATES.choose(&mut self.random).expect("a template");
         let mut words: Vec<Vec<u8>> = template.split(' ').map(|placeholder| self.word(placeholder)).collect();
-        if self.random.random_ratio(1, 60) {
-            words.push(self.pick(&WRONG_WORDS).as_bytes().to_vec());
+        let name = template.split(' ').next().unwrap_or_default();
+        if self.random.random_ratio(1, 60) && !TAKE_MORE_WORDS.contains(&name) {
+            // Where the word would be a key it must be of the same slot.
+            let key_follows = template.ends_with(" K") || name.starts_with("MSET");
+            words.push(if key_follows { self.word("K") } else { self.pick(&WRONG_WORDS).as_bytes().to_vec() });
         }
-        let compare = match template.split(' ').next().unwrap_or_default() {
+        let compare = match name {
             "SMEMBERS" | "SINTER" | "SUNION" | "SDIFF" | "HKEYS" | "HVALS" | "KEYS" => Compare::Unordered,
             "HGETALL" => Compare::UnorderedPairs,
             "TTL" | "PTTL" => Compare::Sign,
+            name if name.starts_with('Z') => Compare::Scores,
             _ => Compare::Exactly,
         };
         (words, compare)
@@ -346,7 +356,22 @@ fn comparable(value: Value, compare: Compare) -> Value {
         (Compare::Unordered, value) => value.sorted(),
         (Compare::UnorderedPairs, value) => value.sorted_pairs(),
         (Compare::Sign, Value::Integer(integer)) => Value::Integer(integer.min(1)),
+        (Compare::Scores, value) => by_value(value),
         (_, value) => value,
+    }
+}
+
+/// The reply with every text that is a number in one form.
+fn by_value(value: Value) -> Value {
+    let one_form = |text: &str| text.parse::<f64>().ok().map(|number| format!("{number:e}"));
+    match value {
+        Value::Array(elements) => Value::Array(elements.into_iter().map(by_value).collect()),
+        Value::Double(text) => Value::Double(one_form(&text).unwrap_or(text)),
+        Value::Bulk(bytes) => match std::str::from_utf8(&bytes).ok().and_then(one_form) {
+            Some(text) => Value::Bulk(text.into_bytes()),
+            None => Value::Bulk(bytes),
+        },
+        value => value,
     }
 }
 
@@ -361,7 +386,7 @@ fn contents(connection: &mut Connection) -> Vec<(String, String)> {
             "list" => connection.call(&["LRANGE", &key, "0", "-1"]),
             "set" => connection.call(&["SMEMBERS", &key]).sorted(),
             "hash" => connection.call(&["HGETALL", &key]).sorted_pairs(),
-            _ => connection.call(&["ZRANGE", &key, "0", "-1", "WITHSCORES"]),
+            _ => by_value(connection.call(&["ZRANGE", &key, "0", "-1", "WITHSCORES"])),
         };
         let deadline = connection.call(&["PEXPIRETIME", &key]);
         contents.push((key, format!("{value:?} until {deadline:?}")));

@@ -96,6 +96,10 @@ pub(super) fn zadd(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
 /// `ZINCRBY key increment member [EX seconds | PX milliseconds]`: the deadline is for a key that this call creates.
 pub(super) fn zincrby(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let deadline_ms = creation_deadline(args, 4, context.keys.now_ms(), "zincrby")?;
+    // Redis takes these words for options of ZADD, and then finds no pair behind them.
+    if ["NX", "XX", "GT", "LT", "CH", "INCR"].iter().any(|option| args.is(2, option)) {
+        return Err(CommandError::SYNTAX);
+    }
     let increment = parse_f64(args.at(2)).ok_or(CommandError::NOT_A_FLOAT)?;
     let conditions = Conditions { increment: true, ..Conditions::default() };
     if let Some(updated) = add_one(context, args.at(1), args.at(3), increment, conditions, deadline_ms)? {
