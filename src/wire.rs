@@ -32,6 +32,9 @@ pub struct Progress {
     missing: usize,
     /// Offset of what is to be parsed next, from the request's start.
     offset: usize,
+    /// Bytes of the line that is being read, from its start, in which its end was looked for in vain. 0 for lines that are
+    /// short enough to be looked through again.
+    searched: usize,
     /// Where the words are, from the request's start.
     ranges: Vec<ArgRange>,
 }
@@ -42,6 +45,7 @@ impl Progress {
     pub fn reset(&mut self) {
         self.missing = 0;
         self.offset = 0;
+        self.searched = 0;
         self.ranges.clear();
         self.ranges.shrink_to(KEPT_RANGES);
     }
@@ -72,13 +76,13 @@ enum Line<'a> {
 }
 
 #[inline]
-fn line(bytes: &[u8], start: usize) -> Line<'_> {
+fn line<'a>(bytes: &'a [u8], start: usize, searched: &mut usize) -> Line<'a> {
     let rest = &bytes[start..];
     // Lengths are short, so a plain loop beats a search that must warm up.
     let near = &rest[..rest.len().min(24)];
     let at = match near.iter().position(|&byte| byte == b'\r') {
         Some(at) => Some(at),
-        None => rest[..rest.len().min(MAX_LINE)].iter().position(|&byte| byte == b'\r'),
+        None => find_from(&rest[..rest.len().min(MAX_LINE)], b'\r', searched),
     };
     match at {
         // The byte after CR is taken for LF, as Redis does.
@@ -86,6 +90,23 @@ fn line(bytes: &[u8], start: usize) -> Line<'_> {
         Some(_) => Line::Incomplete,
         None if rest.len() >= MAX_LINE => Line::TooLong,
         None => Line::Incomplete,
+    }
+}
+
+/// Where `end` is in `line`, of which `searched` bytes hold none. However it came in pieces, a long line is searched once.
+#[cold]
+fn find_from(line: &[u8], end: u8, searched: &mut usize) -> Option<usize> {
+    let from = (*searched).min(line.len());
+    match line[from..].iter().position(|&byte| byte == end) {
+        Some(at) => {
+            // The line may be looked through again: what is behind its end may be missing.
+            *searched = 0;
+            Some(from + at)
+        }
+        None => {
+            *searched = line.len();
+            None
+        }
     }
 }
 
@@ -106,7 +127,7 @@ pub fn frame(bytes: &[u8], progress: &mut Progress, limits: Limits) -> Framed {
             Some(b'*') => {}
             Some(_) => return frame_inline(bytes, progress),
         }
-        let (digits, end) = match line(bytes, 1) {
+        let (digits, end) = match line(bytes, 1, &mut progress.searched) {
             Line::Complete(digits, end) => (digits, end),
             Line::Incomplete => return Framed::Incomplete,
             Line::TooLong => return Framed::Broken("too big mbulk count string".into()),
@@ -130,11 +151,15 @@ pub fn frame(bytes: &[u8], progress: &mut Progress, limits: Limits) -> Framed {
             None => return Framed::Incomplete,
             Some(b'$') => {}
             Some(&other) => {
-                let shown = if other.is_ascii_graphic() || other == b' ' { other as char } else { '?' };
+                let shown = match other {
+                    b' ' | b'\r' | b'\n' => ' ',
+                    other if other.is_ascii_graphic() => other as char,
+                    _ => '?',
+                };
                 return Framed::Broken(format!("expected '$', got '{shown}'"));
             }
         }
-        let (digits, end) = match line(bytes, start + 1) {
+        let (digits, end) = match line(bytes, start + 1, &mut progress.searched) {
             Line::Complete(digits, end) => (digits, end),
             Line::Incomplete => return Framed::Incomplete,
             Line::TooLong => return Framed::Broken("too big bulk count string".into()),
@@ -161,7 +186,7 @@ pub fn frame(bytes: &[u8], progress: &mut Progress, limits: Limits) -> Framed {
 /// see [`inline_words`].
 fn frame_inline(bytes: &[u8], progress: &mut Progress) -> Framed {
     let window = &bytes[..bytes.len().min(MAX_LINE + 1)];
-    let Some(newline) = window.iter().position(|&byte| byte == b'\n') else {
+    let Some(newline) = find_from(window, b'\n', &mut progress.searched) else {
         return if bytes.len() > MAX_LINE {
             Framed::Broken("too big inline request".into())
         } else {
@@ -172,11 +197,16 @@ fn frame_inline(bytes: &[u8], progress: &mut Progress) -> Framed {
     Framed::Request(newline + 1)
 }
 
+/// Whether C's `isspace` holds, which Redis splits inline requests by: what Rust calls whitespace, and a vertical tab.
+fn is_space(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || byte == 0x0b
+}
+
 /// Splits an inline request into words, appended to `out` with their ranges; false when quotes are unbalanced.
 pub fn inline_words(request: &[u8], out: &mut Vec<u8>, ranges: &mut Vec<ArgRange>) -> bool {
     let mut rest = request.iter().copied().peekable();
     loop {
-        while rest.next_if(|byte| byte.is_ascii_whitespace() || *byte == 0x0b).is_some() {}
+        while rest.next_if(|&byte| is_space(byte)).is_some() {}
         if rest.peek().is_none() {
             return true;
         }
@@ -221,7 +251,7 @@ pub fn inline_words(request: &[u8], out: &mut Vec<u8>, ranges: &mut Vec<ArgRange
                 }
                 (Some(open), close) if open == close => {
                     // A closing quote must end the word.
-                    if rest.peek().is_some_and(|byte| !byte.is_ascii_whitespace()) {
+                    if rest.peek().is_some_and(|&byte| !is_space(byte)) {
                         return false;
                     }
                     break;
@@ -258,11 +288,33 @@ mod tests {
     }
 
     #[test]
+    fn a_long_line_is_searched_once() {
+        for (start, end, found) in [
+            (&b"GET "[..], &b"\n"[..], Framed::Request(1005)),
+            (b"*1\r\n$", b"\r\n", Framed::Broken("invalid bulk length".into())),
+        ] {
+            let request = [start, &[b'1'; 1000], end].concat();
+            let mut progress = Progress::default();
+            let mut searched = 0;
+            for cut in start.len() + 100..request.len() {
+                assert_eq!(frame(&request[..cut], &mut progress, LIMITS), Framed::Incomplete, "cut at {cut}");
+                // Only a line whose end came without the byte behind it is looked through again.
+                let ended = request[cut - 1] == b'\r';
+                assert!(progress.searched > searched || ended, "cut at {cut}");
+                searched = progress.searched;
+            }
+            assert_eq!(frame(&request, &mut progress, LIMITS), found);
+            assert_eq!(progress.searched, 0);
+        }
+    }
+
+    #[test]
     fn broken_requests_are_named_as_redis_names_them() {
-        let cases: [(&[u8], &str); 6] = [
+        let cases: [(&[u8], &str); 7] = [
             (b"*3000000000\r\n", "invalid multibulk length"),
             (b"*x\r\n", "invalid multibulk length"),
             (b"*1\r\nfoo\r\n", "expected '$', got 'f'"),
+            (b"*1\r\n\r\n", "expected '$', got ' '"),
             (b"*1\r\n$-5\r\n", "invalid bulk length"),
             (b"*1\r\n$2000000000\r\n", "invalid bulk length"),
             (b"*1\r\n$x\r\n", "invalid bulk length"),
@@ -286,6 +338,7 @@ mod tests {
         assert_eq!(words(b"set a b\r\n"), Some(vec![b"set".to_vec(), b"a".to_vec(), b"b".to_vec()]));
         assert_eq!(words(b" \r\n"), Some(vec![]));
         assert_eq!(words(br#"a "b c\x41\n" 'd\'e'"#), Some(vec![b"a".to_vec(), b"b cA\n".to_vec(), b"d'e".to_vec()]));
+        assert_eq!(words(b"\x0ba \"b\"\x0bc\x0bd"), Some(vec![b"a".to_vec(), b"b".to_vec(), b"c\x0bd".to_vec()]));
         assert_eq!(words(br#"a "b"#), None);
         assert_eq!(words(br#"a "b"c"#), None);
     }

@@ -1,165 +1,269 @@
-//! Random commands on a shard: none may panic, and each must write exactly one well-formed reply.
+//! Scripts of commands, run on two shards side by side: one speaks RESP2 and converts its collections early, the other
+//! speaks RESP3 and keeps the usual limits.
 //!
-//! Run with `cargo fuzz run commands` in `shard/`; `RUSTFLAGS="--cfg ruvio_system_blocks"` lets the sanitizer see every
-//! block.
+//! No command may panic; each writes exactly one reply, well-formed in its protocol; both shards agree on errors,
+//! changes, replies and what is stored, since neither the protocol nor the form of a collection changes what a command
+//! does. At the end the counts of keys agree with a scan. See [`script`] for the form of the input.
 
 #![no_main]
 
-use std::sync::LazyLock;
+use std::cell::{Cell, RefCell};
 
 use libfuzzer_sys::fuzz_target;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
 use ruvio_shard::args::OwnedArgs;
-use ruvio_shard::command::Command;
-use ruvio_shard::commands;
+use ruvio_shard::command::{Command, Group};
 use ruvio_shard::eviction::MemoryMeter;
 use ruvio_shard::reply::Protocol;
-use ruvio_shard::settings::Settings;
+use ruvio_shard::scan::ScanFilter;
+use ruvio_shard::settings::{EvictionPolicy, Settings};
 use ruvio_shard::shard::{Call, Shard};
+use ruvio_shard::slot::{SLOTS, key_slot};
 
-static COMMANDS: LazyLock<Vec<&'static Command>> = LazyLock::new(|| commands::all().collect());
+#[path = "commands/reply.rs"]
+mod reply;
+#[path = "commands/script.rs"]
+mod script;
 
-/// The words in capitals of every command's syntax: options that mean something.
-static OPTIONS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-    let words = COMMANDS.iter().flat_map(|command| command.spec.syntax.split(|c: char| !c.is_ascii_alphanumeric()));
-    let mut options: Vec<&str> = words.filter(|word| word.len() > 1 && !word.contains(char::is_lowercase)).collect();
-    options.sort_unstable();
-    options.dedup();
-    options
-});
+use reply::Reply;
+use script::Step;
 
-/// Words with which handlers have to be careful.
-const SPECIAL: &[&[u8]] = &[
-    b"",
-    b"*",
-    b"-1",
-    b"0",
-    b"01",
-    b"-0",
-    b"+inf",
-    b"-inf",
-    b"nan",
-    b"1e400",
-    b"(1",
-    b"[a",
-    b"-",
-    b"+",
-    b"9223372036854775807",
-    b"-9223372036854775808",
-    b"9223372036854775808",
-    b"18446744073709551615",
-    b"4294967296",
-    b"2147483648",
-    b"-32769",
-    b"1.5",
-    b"-1e-7",
-    b"\r\n",
-    b"[^a-\\",
+const DATABASES: usize = 2;
+
+/// Longest string that `SETRANGE` and `APPEND` may make, in bytes.
+const LONGEST_STRING: usize = 100_000;
+
+const MAXMEMORY: u64 = 1 << 20;
+
+/// Commands whose replies depend on chance, or on the form of what they look at.
+const VAGUE: &[&str] = &[
+    "srandmember",
+    "hrandfield",
+    "zrandmember",
+    "sscan",
+    "hscan",
+    "zscan",
+    "object|encoding",
+    "object|freq",
+    "object|idletime",
+    "memory|usage",
 ];
 
-/// The fuzzer's bytes, read from front to back; zeros when they are used up.
-struct Bytes<'a>(&'a [u8]);
+thread_local! {
+    /// What the process seems to hold, in bytes; each look at it finds one byte less.
+    static HELD: Cell<u64> = const { Cell::new(0) };
 
-impl Bytes<'_> {
-    fn next(&mut self) -> usize {
-        let Some((&first, rest)) = self.0.split_first() else { return 0 };
-        self.0 = rest;
-        first.into()
-    }
-
-    fn take(&mut self, len: usize) -> &[u8] {
-        let (taken, rest) = self.0.split_at(len.min(self.0.len()));
-        self.0 = rest;
-        taken
-    }
-
-    fn word(&mut self, now_ms: i64) -> Vec<u8> {
-        match self.next() {
-            kind @ 0..100 => vec![b"abcdefgh"[kind % 8]],
-            kind @ 100..140 => (kind as i64 - 120).to_string().into_bytes(),
-            140..180 if !OPTIONS.is_empty() => OPTIONS[self.next() % OPTIONS.len()].as_bytes().to_vec(),
-            180..205 => SPECIAL[self.next() % SPECIAL.len()].to_vec(),
-            205..215 => (now_ms + self.next() as i64 - 100).to_string().into_bytes(),
-            215..225 => vec![b'x'; self.next() * 20],
-            _ => {
-                let len = self.next() % 24;
-                self.take(len).to_vec()
-            }
-        }
-    }
+    /// Shards that an earlier run left empty: to make the tables of all slots takes longer than most scripts.
+    static EMPTY: RefCell<Vec<Shard>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The rest behind one well-formed reply.
-fn after_reply(reply: &[u8]) -> &[u8] {
-    let end = reply.windows(2).position(|pair| pair == b"\r\n").expect("a whole line");
-    let (line, mut rest) = (&reply[1..end], &reply[end + 2..]);
-    let number = || std::str::from_utf8(line).ok().and_then(|text| text.parse::<i64>().ok()).expect("a number");
-    match reply[0] {
-        b'+' | b'-' => assert!(!line.contains(&b'\n')),
-        b':' => {
-            number();
-        }
-        b'_' => assert!(line.is_empty()),
-        b'#' => assert!(line == b"t" || line == b"f"),
-        b',' => {
-            let text = std::str::from_utf8(line).expect("text");
-            assert!(text.parse::<f64>().is_ok());
-        }
-        b'$' | b'=' => match number() {
-            -1 => assert_eq!(reply[0], b'$'),
-            len => {
-                let len = usize::try_from(len).expect("a length");
-                assert_eq!(&rest[len..len + 2], b"\r\n");
-                rest = &rest[len + 2..];
-            }
-        },
-        b'*' | b'~' | b'%' | b'>' => match number() {
-            -1 => assert_eq!(reply[0], b'*'),
-            len => {
-                let parts = if reply[0] == b'%' { 2 } else { 1 } * usize::try_from(len).expect("a length");
-                for _ in 0..parts {
-                    rest = after_reply(rest);
-                }
-            }
-        },
-        mark => panic!("a reply that begins with {mark}"),
+fn held() -> u64 {
+    HELD.set(HELD.get().saturating_sub(1));
+    HELD.get()
+}
+
+/// What an input's first two bytes choose.
+struct Choices {
+    limit: usize,
+    policy: EvictionPolicy,
+    maxmemory: u64,
+}
+
+fn shards(choices: &Choices) -> [Shard; 2] {
+    let usual = Settings {
+        proto_max_bulk_len: LONGEST_STRING,
+        maxmemory: choices.maxmemory,
+        maxmemory_policy: choices.policy,
+        ..Settings::default()
+    };
+    let early = Settings {
+        hash_max_listpack_entries: choices.limit,
+        set_max_intset_entries: choices.limit,
+        set_max_listpack_entries: choices.limit,
+        zset_max_listpack_entries: choices.limit,
+        hash_max_listpack_value: 16,
+        set_max_listpack_value: 16,
+        zset_max_listpack_value: 16,
+        list_max_listpack_size: choices.limit as i64 + 1,
+        ..usual.clone()
+    };
+    let meter = MemoryMeter { total: held, own: held, shards: 1 };
+    [early, usual].map(|settings| {
+        let emptied = EMPTY.with_borrow_mut(Vec::pop);
+        let mut shard = emptied.unwrap_or_else(|| Shard::new(DATABASES, Settings::default(), meter, 1));
+        shard.keys.settings = settings;
+        shard.keys.random = SmallRng::seed_from_u64(1);
+        shard
+    })
+}
+
+/// Removes every key that is left, and keeps the shard for the next run.
+fn empty(mut shard: Shard, now_ms: i64) {
+    for database in 0..DATABASES {
+        let keys = scan(&mut shard, database, now_ms);
+        shard.keys.begin(database, now_ms, None);
+        assert!(keys.iter().all(|key| shard.keys.remove(key)));
+        assert_eq!(shard.keys.len(database), 0);
     }
-    rest
+    while !shard.keys.reclaim(1000) {}
+    assert_eq!(shard.keys.pending_remains(), 0);
+    while !shard.sweep_expired(now_ms, 1000).wrapped {}
+    EMPTY.with_borrow_mut(|shards| shards.push(shard));
+}
+
+/// Runs a command; its one reply, and the changes and the error.
+fn execute(shard: &mut Shard, command: &Command, words: &OwnedArgs, call: Call) -> (Reply, u64, Option<String>) {
+    let mut out = b"before".to_vec();
+    let outcome = shard.execute(command, words.as_args(), call, &mut out);
+    let written = out.strip_prefix(b"before").expect("what was there stays");
+    let reply = Reply::parse_only(written, call.protocol);
+    let error = outcome.error.map(|error| error.to_string());
+    assert_eq!(error.is_some(), written[0] == b'-');
+    assert!(error.is_none() || outcome.changes == 0, "an error leaves no trace");
+    (reply, outcome.changes, error)
+}
+
+/// Compares what both shards replied; false when chance made them differ from here on.
+fn agree(command: &Command, early: Reply, usual: Reply) -> bool {
+    if VAGUE.contains(&command.spec.name) {
+        return true;
+    }
+    let (mut early, mut usual) = (early.into_leaves(), usual.into_leaves());
+    if matches!(command.spec.group, Group::Set | Group::Hash) {
+        early.sort_unstable();
+        usual.sort_unstable();
+    }
+    if command.spec.name == "spop" && early != usual {
+        return false;
+    }
+    assert_eq!(early, usual, "{}", command.spec.name);
+    true
+}
+
+/// All keys of a database, by a scan in small steps. What has expired is removed.
+fn scan(shard: &mut Shard, database: usize, now_ms: i64) -> Vec<Vec<u8>> {
+    let mut keys = Vec::new();
+    let mut cursor = 0;
+    loop {
+        let all = 0..=(SLOTS - 1) as u16;
+        let add = |key: &[u8]| keys.push(key.to_vec());
+        cursor = shard.keys.scan_database(database, now_ms, cursor, 3, &ScanFilter::default(), all, add);
+        if cursor == 0 {
+            break;
+        }
+    }
+    keys.sort_unstable();
+    keys
+}
+
+/// Checks every count against the keys that a scan finds; returns them.
+fn check_counts(shard: &mut Shard, database: usize, now_ms: i64) -> Vec<Vec<u8>> {
+    let keys = scan(shard, database, now_ms);
+    assert!(keys.is_sorted_by(|one, next| one < next), "each key once");
+    assert_eq!(shard.keys.len(database), keys.len());
+    shard.keys.begin(database, now_ms, None);
+    let with_deadline =
+        keys.iter().filter(|key| shard.keys.peek(key).expect("a key that is there").deadline_ms().is_some()).count();
+    assert_eq!(shard.keys.databases()[database].with_deadline(), with_deadline);
+    let mut matching = Vec::new();
+    shard.keys.keys_matching(database, now_ms, b"*", |key| matching.push(key.to_vec()));
+    matching.sort_unstable();
+    assert_eq!(matching, keys);
+    for key in &keys {
+        let slot = key_slot(key);
+        let here = keys.iter().filter(|other| key_slot(other) == slot).count();
+        assert_eq!(shard.keys.count_in_slot(database, slot), here);
+    }
+    keys
+}
+
+/// What a key holds, in a form that is the same for all forms of storage.
+fn contents(shard: &mut Shard, database: usize, now_ms: i64, key: &[u8]) -> Vec<Vec<Vec<u8>>> {
+    const LOOKS: &[(&str, &[&[u8]])] = &[
+        ("type", &[]),
+        ("pexpiretime", &[]),
+        ("get", &[]),
+        ("getv", &[]),
+        ("lrange", &[b"0", b"-1"]),
+        ("hgetall", &[]),
+        ("smembers", &[]),
+        ("zrange", &[b"0", b"-1", b"WITHSCORES"]),
+    ];
+    let look = |&(name, more): &(&str, &[&[u8]])| {
+        let command = script::command(name).expect("a command of the table");
+        let words: OwnedArgs = [name.as_bytes(), key].into_iter().chain(more.iter().copied()).collect();
+        let call = Call { database, slot: Some(key_slot(key)), now_ms, protocol: Protocol::Resp2 };
+        let mut leaves = execute(shard, command, &words, call).0.into_leaves();
+        if name == "smembers" {
+            leaves.sort_unstable();
+        }
+        if name == "hgetall" {
+            let mut pairs: Vec<_> = leaves.chunks(2).map(<[_]>::to_vec).collect();
+            pairs.sort_unstable();
+            leaves = pairs.concat();
+        }
+        leaves
+    };
+    LOOKS.iter().map(look).collect()
 }
 
 fuzz_target!(|data: &[u8]| {
-    let mut bytes = Bytes(data);
-    let small = bytes.next() % 8;
-    let settings = Settings {
-        hash_max_listpack_entries: small,
-        set_max_intset_entries: small,
-        set_max_listpack_entries: small,
-        zset_max_listpack_entries: small,
-        list_max_listpack_size: small as i64 + 1,
-        proto_max_bulk_len: 1 << 20,
-        ..Settings::default()
+    let Some((&[limit, policy], text)) = data.split_first_chunk::<2>() else { return };
+    let choices = Choices {
+        limit: usize::from(limit % 8),
+        policy: EvictionPolicy::ALL[usize::from(policy % 8)].0,
+        maxmemory: if policy & 8 == 0 { 0 } else { MAXMEMORY },
     };
-    let mut shard = Shard::new(2, settings, MemoryMeter::NONE, 1);
-    let mut now_ms = 1_000_000;
-    let mut out = Vec::new();
-    while !bytes.0.is_empty() {
-        let command = COMMANDS[bytes.next() % COMMANDS.len()];
-        let mut words = OwnedArgs::new();
-        words.push(command.spec.name.as_bytes());
-        let fewest = command.spec.arity.unsigned_abs() as usize - 1;
-        let count = if command.spec.arity > 0 { fewest } else { fewest + bytes.next() % 8 };
-        for _ in 0..count {
-            words.push(&bytes.word(now_ms));
-        }
-        now_ms += [0, 0, 0, 1, 50, 5000][bytes.next() % 6];
-        let protocol = if bytes.next().is_multiple_of(2) { Protocol::Resp2 } else { Protocol::Resp3 };
-        let call = Call { database: 0, slot: None, now_ms, protocol };
-        out.clear();
-        let outcome = shard.execute(command, words.as_args(), call, &mut out);
-        assert!(after_reply(&out).is_empty(), "one reply: {:?}", String::from_utf8_lossy(&out));
-        assert_eq!(outcome.error.is_some(), out[0] == b'-');
-        if bytes.next() < 16 {
-            shard.keys.reclaim(bytes.next());
+    HELD.set(0);
+    let [mut early, mut usual] = shards(&choices);
+    // Eviction chooses by chance.
+    let mut comparable = choices.maxmemory == 0;
+    let mut now_ms = script::START_MS;
+    let mut database = 0;
+    for step in script::steps(text) {
+        match step {
+            Step::Advance(ms) => now_ms += ms,
+            Step::Select(number) => database = number % DATABASES,
+            Step::Hold(over) => HELD.set(MAXMEMORY + over),
+            Step::Clean(budget) => {
+                for shard in [&mut early, &mut usual] {
+                    shard.keys.reclaim(budget);
+                    shard.sweep_expired(now_ms, budget);
+                }
+            }
+            Step::Flush => {
+                let [one, other] = [&mut early, &mut usual].map(|shard| shard.keys.flush(database));
+                assert!(!comparable || one == other);
+            }
+            Step::Swap => [&mut early, &mut usual].into_iter().for_each(|shard| shard.keys.swap_databases(0, 1)),
+            Step::Run(line) => {
+                let Some((command, words, slot)) = line.resolve(now_ms) else { continue };
+                let call = |protocol| Call { database, slot, now_ms, protocol };
+                let held = HELD.get();
+                let (early_reply, early_changes, early_error) =
+                    execute(&mut early, command, &words, call(Protocol::Resp2));
+                HELD.set(held);
+                let (usual_reply, usual_changes, usual_error) =
+                    execute(&mut usual, command, &words, call(Protocol::Resp3));
+                if comparable {
+                    assert_eq!((early_changes, early_error), (usual_changes, usual_error), "{}", command.spec.name);
+                    comparable = agree(command, early_reply, usual_reply);
+                }
+            }
         }
     }
-    while !shard.keys.reclaim(1000) {}
+    for database in 0..DATABASES {
+        let keys = check_counts(&mut early, database, now_ms);
+        let usual_keys = check_counts(&mut usual, database, now_ms);
+        if comparable {
+            assert_eq!(keys, usual_keys);
+            for key in keys {
+                let early_contents = contents(&mut early, database, now_ms, &key);
+                assert_eq!(early_contents, contents(&mut usual, database, now_ms, &key), "{}", key.escape_ascii());
+            }
+        }
+    }
+    empty(early, now_ms);
+    empty(usual, now_ms);
 });
