@@ -34,6 +34,7 @@ pub mod client;
 mod configure;
 pub mod counters;
 mod exchange;
+mod execute;
 pub mod flush;
 pub mod forward;
 pub mod gather;

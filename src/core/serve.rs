@@ -1,4 +1,4 @@
-//! Reading a client's requests and executing them.
+//! Reading a client's requests and having them executed.
 //!
 //! What was read is first split into requests, up to a window of them; then the places where their keys should be are
 //! prefetched, all of them, so that the cache misses overlap; then they are executed in order.
@@ -8,23 +8,17 @@ use std::os::fd::AsFd;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use ruvio_shard::args::{ArgRange, Args};
-use ruvio_shard::command::Flags;
 use ruvio_shard::error::CommandError;
 use ruvio_shard::hash_key;
 use ruvio_shard::reply::Reply;
-use ruvio_shard::shard::Call;
 
 use super::Core;
-use super::client::{ClientKey, Door, Piece};
-use super::forward::{Batch, Forwarded};
-use super::monitor::shown_words;
-use super::slow_log::SlowEntry;
-use crate::commands::{Flow, Request};
-use crate::registry::{Found, Registered, Run, Slots, registry};
+use super::client::ClientKey;
+use crate::registry::{Found, Slots, registry};
 use crate::wire::{self, Framed, Limits};
 
 /// Requests split ahead of execution.
-const WINDOW: usize = 64;
+pub(super) const WINDOW: usize = 64;
 
 /// Bytes read at once from a client that is in the middle of a large request, at most.
 const LARGE_READ: usize = 1 << 20;
@@ -44,15 +38,6 @@ const PAUSED_PIECES: usize = 8192;
 /// A paused client is served again below these.
 pub(super) const RESUMED_UNSENT: usize = PAUSED_UNSENT / 2;
 pub(super) const RESUMED_PIECES: usize = PAUSED_PIECES / 2;
-
-/// Where a reply is written.
-struct Out {
-    buffer: Vec<u8>,
-    /// Its length before the reply.
-    before: usize,
-    /// Whether it is the client's output, not what is held.
-    direct: bool,
-}
 
 /// A request split off the input.
 pub(super) struct Planned {
@@ -323,288 +308,6 @@ impl Core {
         let (found, slots, _) = look_up(args);
         self.execute_request(key, &found, slots, args, start);
         true
-    }
-
-    /// Executes one request of a client.
-    fn execute_request(&mut self, key: ClientKey, found: &Found, slots: Slots, args: Args<'_>, start: &mut u64) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        client.commands += 1;
-        self.counters.commands += 1;
-        let command = match found {
-            Found::Command(command) => *command,
-            Found::WrongArity(command) => {
-                self.command_stats[command.index].rejected += 1;
-                self.reject(key, &CommandError::wrong_arity(command.spec.name));
-                return;
-            }
-            Found::Unknown(error) => {
-                let error = error.clone();
-                self.reject(key, &error);
-                return;
-            }
-        };
-        client.last_command = command.spec.name;
-        if !client.authenticated && !command.spec.flags.has(Flags::NO_AUTH) {
-            self.command_stats[command.index].rejected += 1;
-            self.reject(key, &CommandError::new("NOAUTH Authentication required."));
-            return;
-        }
-        if client.monitor && command.spec.flags.has_any(Flags::READ_ONLY.and(Flags::WRITE)) {
-            self.command_stats[command.index].rejected += 1;
-            self.reject(key, &CommandError::new("ERR Replica can't interact with the keyspace"));
-            return;
-        }
-        if self.process.monitors.load(std::sync::atomic::Ordering::Relaxed) > 0 && self.is_let_through(key, slots) {
-            self.feed_monitors(key, command, args);
-        }
-        match command.run {
-            Run::Shard(_) => self.route(key, command, slots, args, start),
-            Run::Server(handler) => self.execute_on_server(key, command, handler, args, start),
-            Run::Container => {
-                self.reject(key, &CommandError::wrong_arity(command.spec.name));
-            }
-        }
-    }
-
-    /// Whether [`Core::route`] neither refuses a command nor sends the client elsewhere.
-    fn is_let_through(&self, key: ClientKey, slots: Slots) -> bool {
-        match slots {
-            Slots::One(slot) => {
-                let is_shared = self.clients.get(key).is_some_and(|client| client.door == Door::Shared);
-                is_shared || self.process.owner(slot) == self.number
-            }
-            Slots::Several => false,
-            Slots::None | Slots::Invalid => true,
-        }
-    }
-
-    /// Runs a command on its shard: here, or by forwarding it; or tells the client where to go.
-    #[inline]
-    fn route(&mut self, key: ClientKey, command: &'static Registered, slots: Slots, args: Args<'_>, start: &mut u64) {
-        let slot = match slots {
-            Slots::One(slot) => slot,
-            Slots::Several => {
-                self.command_stats[command.index].rejected += 1;
-                self.reject(key, &CommandError::CROSS_SLOT);
-                return;
-            }
-            // Without keys, or with words that do not fit: the handler says what is wrong with them.
-            Slots::None | Slots::Invalid => {
-                self.execute_here(key, command, None, args, start);
-                return;
-            }
-        };
-        let owner = self.process.owner(slot);
-        if owner == self.number {
-            self.execute_here(key, command, Some(slot), args, start);
-            return;
-        }
-        let Some(client) = self.clients.get_mut(key) else { return };
-        if client.door == Door::Shard {
-            let announced = self.process.announced_address(owner, client.local.ip());
-            let error = CommandError::new(format!("MOVED {slot} {announced}"));
-            self.counters.moved += 1;
-            self.command_stats[command.index].rejected += 1;
-            self.reject(key, &error);
-            return;
-        }
-        client.pieces.push_back(Piece::Owed(owner as u16));
-        let forwarded = Forwarded {
-            client: key,
-            command,
-            words: args.len() as u32,
-            slot,
-            database: client.database as u16,
-            protocol: client.protocol,
-            no_touch: client.no_touch,
-        };
-        self.counters.forwarded += 1;
-        self.batch_for(owner).push(forwarded, args);
-    }
-
-    #[inline]
-    fn execute_here(
-        &mut self,
-        key: ClientKey,
-        command: &'static Registered,
-        slot: Option<u16>,
-        args: Args<'_>,
-        start: &mut u64,
-    ) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        let call = Call { database: client.database, slot, now_ms: self.now_ms, protocol: client.protocol };
-        let no_touch = client.no_touch;
-        let mut out = self.take_out(key);
-        self.shard.keys.no_touch = no_touch;
-        let (slow, end) = self.execute_on_shard(command, args, call, *start, &mut out.buffer);
-        self.shard.keys.no_touch = false;
-        *start = end;
-        self.put_out(key, out);
-        if let Some(entry) = slow {
-            self.log_slow(entry, key);
-        }
-    }
-
-    /// Runs a shard command and counts it; returns what the slow log should note, and the clock's reading at the end.
-    #[inline]
-    pub(super) fn execute_on_shard(
-        &mut self,
-        command: &'static Registered,
-        args: Args<'_>,
-        call: Call,
-        start: u64,
-        out: &mut Vec<u8>,
-    ) -> (Option<SlowEntry>, u64) {
-        let Run::Shard(shard_command) = command.run else { return (None, start) };
-        self.counters.shard_commands += 1;
-        let outcome = self.shard.execute(shard_command, args, call, out);
-        if let Some(error) = &outcome.error {
-            self.count_error(error);
-        }
-        let end = self.clock.raw();
-        (self.note_call(command, args, start, end, outcome.error.is_some()), end)
-    }
-
-    /// Counts a call; returns what the slow log should note.
-    #[inline]
-    fn note_call(
-        &mut self,
-        command: &'static Registered,
-        args: Args<'_>,
-        start: u64,
-        end: u64,
-        failed: bool,
-    ) -> Option<SlowEntry> {
-        let duration_ns = self.clock.delta_as_nanos(start, end);
-        self.command_stats[command.index].record(duration_ns, failed, self.configuration.latency_tracking);
-        let threshold_ms = self.configuration.latency_monitor_threshold_ms;
-        if threshold_ms > 0 && duration_ns / 1_000_000 >= threshold_ms {
-            let event = if command.spec.flags.has(Flags::FAST) { "fast-command" } else { "command" };
-            self.latency_events.record(event, self.now_ms / 1000, duration_ns / 1_000_000);
-        }
-        let threshold_us = self.configuration.slow_log_slower_than_us;
-        if threshold_us >= 0
-            && duration_ns / 1000 >= threshold_us as u64
-            && !command.spec.flags.has(Flags::SKIP_SLOWLOG)
-        {
-            return Some(SlowEntry::new(self.now_ms / 1000, duration_ns / 1000, shown_words(command, args)));
-        }
-        None
-    }
-
-    fn execute_on_server(
-        &mut self,
-        key: ClientKey,
-        command: &'static Registered,
-        handler: crate::commands::Run,
-        args: Args<'_>,
-        start: &mut u64,
-    ) {
-        let Some(client) = self.clients.get(key) else { return };
-        let protocol = client.protocol;
-        let mut out = self.take_out(key);
-        let result = handler(&mut Request { core: self, client: key, args, out: &mut out.buffer, protocol });
-        let failed = result.is_err();
-        if let Err(error) = &result {
-            out.buffer.truncate(out.before);
-            Reply::new(&mut out.buffer, protocol).error(error);
-            self.count_error(error);
-        }
-        self.put_out(key, out);
-        if let Ok(Flow::Close) = result
-            && let Some(client) = self.clients.get_mut(key)
-        {
-            client.closing = true;
-        }
-        let end = self.clock.raw();
-        if let Some(entry) = self.note_call(command, args, *start, end, failed) {
-            self.log_slow(entry, key);
-        }
-        *start = end;
-    }
-
-    /// The buffer for the client's next reply: the output, or what is held behind replies that are still to come.
-    #[inline]
-    fn take_out(&mut self, key: ClientKey) -> Out {
-        let Some(client) = self.clients.get_mut(key) else {
-            return Out { buffer: Vec::new(), before: 0, direct: true };
-        };
-        let direct = client.pieces.is_empty();
-        let mut buffer = std::mem::take(if direct { &mut client.output } else { &mut client.held });
-        if buffer.capacity() == 0
-            && let Some(spare) = self.spare_buffers.pop()
-        {
-            buffer = spare;
-        }
-        let before = buffer.len();
-        Out { buffer, before, direct }
-    }
-
-    /// Gives the buffer of [`Core::take_out`] back.
-    #[inline]
-    fn put_out(&mut self, key: ClientKey, out: Out) {
-        let Some(client) = self.clients.get_mut(key) else { return };
-        let Out { mut buffer, before, direct } = out;
-        if direct {
-            // A reply that was put together at once, by the only core, is already in the output.
-            if !client.output.is_empty() {
-                buffer.extend_from_slice(&client.output);
-            }
-            client.output = buffer;
-        } else {
-            let len = buffer.len() - before;
-            client.held = buffer;
-            if len > 0 {
-                client.hold(len);
-            }
-        }
-        self.want_flush(key);
-    }
-
-    /// Replies an error without running anything.
-    fn reject(&mut self, key: ClientKey, error: &CommandError) {
-        self.count_error(error);
-        if let Some(client) = self.clients.get_mut(key) {
-            let mut encoded = Vec::new();
-            Reply::new(&mut encoded, client.protocol).error(error);
-            client.push_reply(&encoded);
-            self.want_flush(key);
-        }
-    }
-
-    /// Counts an error reply.
-    pub fn count_error(&mut self, error: &CommandError) {
-        self.counters.error_replies += 1;
-        self.counters.count_error(error.code());
-    }
-
-    /// Asks the processor to load what a batch will need.
-    pub(super) fn prefetch_batch(&self, batch: &Batch) {
-        if batch.commands.len() < 2 {
-            return;
-        }
-        let keys = &self.shard.keys;
-        let first_key = |args: Args<'_>| args.get(1).map(hash_key);
-        for (forwarded, args) in batch.iter().take(WINDOW) {
-            if let Some(hash) = first_key(args) {
-                keys.prefetch_word(forwarded.database as usize, forwarded.slot, hash);
-            }
-        }
-        for (forwarded, args) in batch.iter().take(WINDOW) {
-            if let Some(hash) = first_key(args) {
-                keys.prefetch_entry(forwarded.database as usize, forwarded.slot, hash);
-            }
-        }
-    }
-
-    /// Adds an entry to the slow log, with its client.
-    pub(super) fn log_slow(&mut self, mut entry: SlowEntry, key: ClientKey) {
-        if let Some(client) = self.clients.get(key) {
-            entry.client = client.peer.to_string();
-            entry.client_name = client.name.clone();
-        }
-        let mut log = self.process.slow_log.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        log.push(entry);
     }
 
     /// Has the kernel tell of a client's input exactly while it may be served.
