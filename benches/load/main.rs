@@ -117,7 +117,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         cpu_per_operation::one_connection(&programs, effort)?.print();
     }
     if wanted(Section::Memory) {
-        memory_per_key::measure(&programs, effort)?.print();
+        memory_per_key::measure(&programs)?.print();
     }
     if wanted(Section::Pause) {
         longest_pause::measure(&programs, effort)?.print();

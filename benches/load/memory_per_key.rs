@@ -3,12 +3,13 @@
 use std::thread;
 use std::time::Duration;
 
+use crate::Result;
 use crate::keys::load;
 use crate::process::resident_bytes;
 use crate::server::{Kind, Programs};
 use crate::table::{Table, Target, figure};
-use crate::{Effort, Result};
 
+/// Keys of a workload, always as many: with fewer, what a process takes once would show in the figures.
 const KEYS: usize = 500_000;
 
 /// Time that a server gets to come to rest, before and behind the load.
@@ -20,7 +21,7 @@ struct Workload {
     target: f64,
     /// Whether Redis has the command.
     in_redis: bool,
-    /// The command for a key, in which `N` stands for the number of the key and `V` for 64 bytes.
+    /// The command for a key, in which `#` stands for the number of the key and `V` for 64 bytes.
     command: &'static str,
 }
 
@@ -33,31 +34,29 @@ const fn native(name: &'static str, target: f64, command: &'static str) -> Workl
 }
 
 const WORKLOADS: [Workload; 11] = [
-    workload("string64", 92.0, "SET s:N V"),
-    workload("counter", 25.0, "INCR c:N"),
-    workload("string64_ttl", 102.0, "SET t:N V EX 100000"),
-    workload("hash4", 105.0, "HSET h:N name ada_lovelace plan pro seats N mail uN@example.com"),
-    workload("zset4", 75.0, "ZADD z:N 1 a 2 b 3 c 4 d"),
-    workload("list4", 60.0, "RPUSH l:N a b c N"),
-    workload("set4", 60.0, "SADD m:N a b c N"),
-    native("limit_fixed", 50.0, "LIMIT r:N 100 600000000"),
-    native("limit_sliding", 50.0, "LIMIT r:N 100 600000000 SLIDING"),
-    native("limit_tokens", 50.0, "LIMIT r:N 100 600000000 TOKENS"),
-    native("setv64", 102.0, "SETV v:N V"),
+    workload("string64", 92.0, "SET s:# V"),
+    workload("counter", 25.0, "INCR c:#"),
+    workload("string64_ttl", 102.0, "SET t:# V EX 100000"),
+    workload("hash4", 105.0, "HSET h:# name ada_lovelace plan pro seats # mail u#@example.com"),
+    workload("zset4", 75.0, "ZADD z:# 1 a 2 b 3 c 4 d"),
+    workload("list4", 60.0, "RPUSH l:# a b c #"),
+    workload("set4", 60.0, "SADD m:# a b c #"),
+    native("limit_fixed", 50.0, "LIMIT r:# 100 600000000"),
+    native("limit_sliding", 50.0, "LIMIT r:# 100 600000000 SLIDING"),
+    native("limit_tokens", 50.0, "LIMIT r:# 100 600000000 TOKENS"),
+    native("setv64", 102.0, "SETV v:# V"),
 ];
 
 impl Workload {
     fn words(&self, number: usize) -> Vec<String> {
         let number = number.to_string();
         let value = "x".repeat(64);
-        let fill = |word: &str| if word == "V" { value.clone() } else { word.replace('N', &number) };
-        let mut words = self.command.split(' ');
-        // The name is no pattern.
-        words.next().map(str::to_owned).into_iter().chain(words.map(fill)).collect()
+        let fill = |word: &str| if word == "V" { value.clone() } else { word.replace('#', &number) };
+        self.command.split(' ').map(fill).collect()
     }
 
     /// Bytes a key in a server of this kind, where it is installed and has the command.
-    fn measure(&self, programs: &Programs, kind: Kind, keys: usize) -> Result<Option<f64>> {
+    fn measure(&self, programs: &Programs, kind: Kind) -> Result<Option<f64>> {
         if kind == Kind::Redis && !self.in_redis {
             return Ok(None);
         }
@@ -66,21 +65,20 @@ impl Workload {
         connection.call(&["PING"])?;
         thread::sleep(REST);
         let before = resident_bytes(server.process_id())?;
-        load(&mut connection, keys, |number| self.words(number))?;
+        load(&mut connection, KEYS, |number| self.words(number))?;
         thread::sleep(REST);
         let after = resident_bytes(server.process_id())?;
-        Ok(Some((after as f64 - before as f64) / keys as f64))
+        Ok(Some((after as f64 - before as f64) / KEYS as f64))
     }
 }
 
 /// Measures all workloads.
-pub fn measure(programs: &Programs, effort: Effort) -> Result<Table> {
-    let keys = effort.keys(KEYS);
-    let title = format!("Bytes a key ({keys} keys, one shard; target for Ruvio)");
+pub fn measure(programs: &Programs) -> Result<Table> {
+    let title = format!("Bytes a key ({KEYS} keys, one shard; target for Ruvio)");
     let mut table = Table::new(title, &["workload", "Redis", "Ruvio", "ratio", "target", "met"]);
     for workload in &WORKLOADS {
-        let redis = workload.measure(programs, Kind::Redis, keys)?;
-        let ruvio = workload.measure(programs, Kind::Ruvio { shards: 1 }, keys)?;
+        let redis = workload.measure(programs, Kind::Redis)?;
+        let ruvio = workload.measure(programs, Kind::Ruvio { shards: 1 })?;
         let ratio = redis.zip(ruvio).map(|(redis, ruvio)| ruvio / redis);
         let (target, met) = Target::AtMost(workload.target).cells(ruvio);
         table.row([workload.name.to_owned(), figure(redis, 1), figure(ruvio, 1), figure(ratio, 2), target, met]);

@@ -1,4 +1,4 @@
-//! The same load on several servers in turns, so that what disturbs the machine disturbs all of them.
+//! A load on several servers in turns, so that what disturbs the machine disturbs all of them.
 
 use crate::process::cpu_time;
 use crate::redis_benchmark::{Load, Speed};
@@ -21,11 +21,11 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// Runs the load on one server after the other, `effort.rounds` times behind a round that warms up.
-    pub fn run(servers: &[&Server], load: Load, effort: Effort) -> Result<Rounds> {
+    /// Runs one server's load after the other's, `effort.rounds` times behind a round that warms up.
+    pub fn run(servers: &[(&Server, Load)], effort: Effort) -> Result<Rounds> {
         let mut samples = vec![Vec::new(); servers.len()];
         for round in 0..=effort.rounds {
-            for (server, samples) in servers.iter().zip(&mut samples) {
+            for ((server, load), samples) in servers.iter().zip(&mut samples) {
                 let before = cpu_time(server.process_id())?;
                 let speed = load.run(server.port())?;
                 let spent = cpu_time(server.process_id())? - before;
