@@ -378,7 +378,7 @@ fn words_that_do_not_fit_are_refused() {
         ("SET k 1 PERSIST", syntax()),
         ("SETV k v -1", MISMATCH.into()),
         ("SETV k v one", NOT_AN_INTEGER.into()),
-        ("SETV k v 0 0", syntax()),
+        ("SETV k v 0 0", "-ERR wrong number of arguments for 'setv' command\r\n".into()),
         ("GETV", "-ERR wrong number of arguments for 'getv' command\r\n".into()),
     ] {
         let words: Vec<&str> = line.split(' ').collect();
