@@ -47,6 +47,7 @@ pub fn run(options: Options, cpus: &[usize]) -> Result<(), String> {
     let room = raise_descriptor_limit(configuration.max_clients as u64);
     configuration.max_clients = configuration.max_clients.min(usize::try_from(room).unwrap_or(usize::MAX)).max(1);
     let listeners = listen(&options)?;
+    ruvio_shard::huge_pages::start().map_err(|error| format!("cannot start a thread: {error}"))?;
     std::fs::create_dir_all(&options.dir).map_err(|error| {
         format!("cannot make the data directory {}: {error}; choose another --dir", options.dir.display())
     })?;

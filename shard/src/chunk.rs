@@ -6,11 +6,14 @@
 //!
 //! What the kernel backs a chunk with is decided here. It is filled in small pages, so that it takes no more than was
 //! touched, and nobody waits until a huge page has been found and cleared, which may take milliseconds. Once a slab is
-//! larger than [`SMALL_BYTES`], where random look-ups begin to pay for walks of the page tables, the kernel is asked to
-//! make huge pages of the chunks that are filled; it does so in the background (`khugepaged`).
+//! larger than [`COLLAPSE_BYTES`], where random look-ups begin to pay for walks of the page tables, huge pages are put
+//! behind the chunks that are full, in the background (`huge_pages.rs`). Past [`PREPARE_BYTES`], where a chunk more is
+//! little beside those there are, the next chunk is made ready in the background too, as one huge page.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::{self, NonNull};
+
+use crate::huge_pages::{self, Prepared};
 
 /// Bytes of a page.
 pub(crate) const PAGE_SIZE: usize = 16 * 1024;
@@ -22,7 +25,9 @@ const PAGES_IN_CHUNK: usize = 128;
 pub(crate) const CHUNK_SIZE: usize = PAGE_SIZE * PAGES_IN_CHUNK;
 const ALL_FREE: u128 = u128::MAX;
 /// Bytes of chunks that a slab holds before it asks for huge pages.
-const SMALL_BYTES: usize = 52 * 1024 * 1024;
+const COLLAPSE_BYTES: usize = 8 << 20;
+/// Bytes of chunks that a slab holds before it has chunks made ready.
+const PREPARE_BYTES: usize = 52 << 20;
 
 /// How many pages are taken at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +60,8 @@ pub(crate) struct Chunk {
     /// What it serves.
     length: RunLength,
     free_pages: u128,
+    /// Whether it has a huge page, or one was asked for.
+    huge: bool,
     next: *mut Chunk,
     previous: *mut Chunk,
 }
@@ -66,18 +73,13 @@ pub(crate) struct Chunks {
     /// One that is wholly free.
     spare: *mut Chunk,
     held_bytes: usize,
-    /// The chunks for which no huge page was asked yet.
-    small: [Option<NonNull<u8>>; SMALL_BYTES / CHUNK_SIZE],
+    /// Memory that is made ready in the background; counted among `held_bytes`.
+    prepared: Option<Prepared>,
 }
 
 impl Chunks {
     pub(crate) const fn new() -> Chunks {
-        Chunks {
-            with_room: [ptr::null_mut(); 2],
-            spare: ptr::null_mut(),
-            held_bytes: 0,
-            small: [None; SMALL_BYTES / CHUNK_SIZE],
-        }
+        Chunks { with_room: [ptr::null_mut(); 2], spare: ptr::null_mut(), held_bytes: 0, prepared: None }
     }
 
     /// Bytes of all chunks.
@@ -97,6 +99,10 @@ impl Chunks {
             (*chunk).free_pages &= !(((1 << length.pages()) - 1) << index);
             if (*chunk).free_pages == 0 {
                 self.unlink(chunk);
+                if !(*chunk).huge && self.held_bytes >= COLLAPSE_BYTES {
+                    (*chunk).huge = true;
+                    huge_pages::collapse((*chunk).memory, CHUNK_SIZE);
+                }
             }
             Run { memory: (*chunk).memory.add(index * PAGE_SIZE), chunk: NonNull::new_unchecked(chunk) }
         }
@@ -124,9 +130,6 @@ impl Chunks {
                 return;
             }
             let memory = (*chunk).memory;
-            if let Some(small) = self.small.iter_mut().find(|small| **small == Some(memory)) {
-                *small = None;
-            }
             unmap(memory, CHUNK_SIZE);
             drop(Box::from_raw(chunk));
             self.held_bytes -= CHUNK_SIZE;
@@ -147,16 +150,18 @@ impl Chunks {
     }
 
     fn map_chunk(&mut self) -> *mut Chunk {
-        let memory = map_aligned();
-        if self.held_bytes >= SMALL_BYTES {
-            self.small.iter_mut().filter_map(Option::take).for_each(ask_for_huge_page);
+        let ready = self.prepared.take_if(|prepared| prepared.is_ready());
+        let huge = ready.is_some();
+        let memory = ready.map_or_else(map_aligned, Prepared::take);
+        if !huge {
+            self.held_bytes += CHUNK_SIZE;
         }
-        if let Some(room) = self.small.iter_mut().find(|small| small.is_none()) {
-            *room = Some(memory);
+        if self.held_bytes >= PREPARE_BYTES && self.prepared.is_none() {
+            self.held_bytes += CHUNK_SIZE;
+            self.prepared = Some(huge_pages::prepare(map_aligned(), CHUNK_SIZE));
         }
-        self.held_bytes += CHUNK_SIZE;
         let (next, previous) = (ptr::null_mut(), ptr::null_mut());
-        Box::into_raw(Box::new(Chunk { memory, length: RunLength::Page, free_pages: ALL_FREE, next, previous }))
+        Box::into_raw(Box::new(Chunk { memory, length: RunLength::Page, free_pages: ALL_FREE, huge, next, previous }))
     }
 
     /// # Safety
@@ -228,10 +233,4 @@ unsafe fn unmap(memory: NonNull<u8>, bytes: usize) {
         // SAFETY: the caller's promise. It fails only where the kernel has no room to split a mapping, which then stays.
         unsafe { libc::munmap(memory.as_ptr().cast(), bytes) };
     }
-}
-
-/// Where the kernel has no huge pages, the small ones do.
-fn ask_for_huge_page(memory: NonNull<u8>) {
-    // SAFETY: advice about a live chunk changes nothing of its content.
-    unsafe { libc::madvise(memory.as_ptr().cast(), CHUNK_SIZE, libc::MADV_HUGEPAGE) };
 }

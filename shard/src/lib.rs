@@ -29,6 +29,7 @@ pub mod eviction;
 pub mod expiry;
 pub mod glob;
 pub mod hash;
+pub mod huge_pages;
 pub mod keys;
 pub mod limit;
 pub mod list;
