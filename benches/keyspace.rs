@@ -82,7 +82,8 @@ impl Load {
         if self.replies.len() > REPLIES_KEPT_BYTES {
             self.replies.clear();
         }
-        let call = Call { database: 0, slot: Some(request.slot), now_ms: NOW_MS, protocol: Protocol::Resp2 };
+        let call =
+            Call { database: 0, slot: Some(request.slot), now_ms: NOW_MS, protocol: Protocol::Resp2, may_wait: false };
         let outcome = self.shard.execute(request.command, request.args.as_args(), call, &mut self.replies);
         debug_assert!(outcome.error.is_none());
         black_box(&outcome);

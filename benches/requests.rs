@@ -190,7 +190,13 @@ fn whole_way(criterion: &mut Criterion) {
                 each_request(&bytes, &mut progress, |args| {
                     let command = found(args);
                     let Slots::One(slot) = command.slots(args) else { panic!("one slot each") };
-                    let call = Call { database: 0, slot: Some(slot), now_ms: NOW_MS, protocol: Protocol::Resp2 };
+                    let call = Call {
+                        database: 0,
+                        slot: Some(slot),
+                        now_ms: NOW_MS,
+                        protocol: Protocol::Resp2,
+                        may_wait: false,
+                    };
                     match command.run {
                         Run::Shard(command) => drop(shard.execute(command, args, call, &mut replies)),
                         Run::Server(never) => match never {},

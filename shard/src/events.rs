@@ -19,6 +19,8 @@ pub enum Class {
     Expired,
     /// `e`: evicted.
     Evicted,
+    /// `m`: a look-up that found nothing.
+    Miss,
     /// `n`: a new key.
     New,
     /// Rate limits (Ruvio's own; `g` for those who filter).

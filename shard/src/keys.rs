@@ -8,6 +8,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::access;
+use crate::changes::{Change, Observed};
 use crate::entry::{Entry, EntryRef, Kind};
 use crate::error::CommandError;
 use crate::events::Class;
@@ -51,6 +52,9 @@ pub struct Keys {
     pub random: SmallRng,
     /// Whether reading leaves access stamps as they are (`CLIENT NO-TOUCH`).
     pub no_touch: bool,
+    /// What is noted of what happens to keys.
+    pub observed: Observed,
+    changes: Vec<Change>,
     remains: Remains,
 }
 
@@ -66,6 +70,8 @@ impl Keys {
             stats: KeyStats::default(),
             random: SmallRng::seed_from_u64(seed),
             no_touch: false,
+            observed: Observed::default(),
+            changes: Vec::new(),
             remains: Remains::default(),
         };
         keys.databases.resize_with(databases.max(1), Database::default);
@@ -168,6 +174,9 @@ impl Keys {
             self.stats.hits += 1;
         } else {
             self.stats.misses += 1;
+            if self.observed.misses {
+                self.note(Class::Miss, "keymiss", key);
+            }
         }
         found
     }
@@ -254,6 +263,9 @@ impl Keys {
     pub fn add(&mut self, entry: Entry) {
         let key = entry.view().key();
         let (slot, hash) = (self.slot_of(key), hash_key(key));
+        if self.observed.new_keys {
+            self.note(Class::New, "new", key);
+        }
         self.databases[self.selected].insert(slot, hash, entry);
     }
 
@@ -300,8 +312,27 @@ impl Keys {
     /// Notes that `key` of the selected database changed in a way that clients can see. What goes because it expired or
     /// to make room is no change that the command in progress made, so it is not counted as one.
     #[inline]
-    pub fn changed(&mut self, class: Class, _event: &'static str, _key: &[u8]) {
+    pub fn changed(&mut self, class: Class, event: &'static str, key: &[u8]) {
         self.stats.dirty += u64::from(!matches!(class, Class::Expired | Class::Evicted));
+        if self.observed.changes {
+            self.note(class, event, key);
+        }
+    }
+
+    #[cold]
+    fn note(&mut self, class: Class, event: &'static str, key: &[u8]) {
+        self.changes.push(Change { database: self.selected, class, event, key: key.into() });
+    }
+
+    /// Whether something was noted since [`Keys::take_changes`].
+    #[inline]
+    pub fn has_changes(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
+    /// What was noted, in order.
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        std::mem::take(&mut self.changes)
     }
 
     /// Removes every key of database `database`; returns how many there were. Memory is freed piecemeal.

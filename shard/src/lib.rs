@@ -17,6 +17,7 @@ use rapidhash::v3::{RapidSecrets, rapidhash_v3_nano_inline};
 pub mod access;
 mod arena;
 pub mod args;
+pub mod changes;
 mod chunk;
 pub mod command;
 pub mod commands;
@@ -48,6 +49,7 @@ pub mod slot;
 mod slot_tables;
 pub mod sorted_set;
 pub mod table;
+pub mod wait;
 
 static HASH_SECRETS: OnceLock<RapidSecrets> = OnceLock::new();
 

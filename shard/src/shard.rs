@@ -8,6 +8,7 @@ use crate::eviction::MemoryMeter;
 use crate::keys::Keys;
 use crate::reply::{Protocol, Reply};
 use crate::settings::Settings;
+use crate::wait::Wait;
 
 /// Circumstances of a call.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +21,8 @@ pub struct Call {
     pub now_ms: i64,
     /// The protocol of the reply.
     pub protocol: Protocol,
+    /// Whether a command that finds nothing may wait.
+    pub may_wait: bool,
 }
 
 /// What came of a call.
@@ -29,6 +32,8 @@ pub struct Outcome {
     pub changes: u64,
     /// The error that was replied, if one was.
     pub error: Option<CommandError>,
+    /// What it waits for, if it replied nothing because it waits.
+    pub wait: Option<Wait>,
 }
 
 /// The keys of one core and all that happens to them.
@@ -59,9 +64,13 @@ impl Shard {
         } else {
             true
         };
+        let mut wait = None;
         let result = if room {
-            let mut context = Context { keys: &mut self.keys, reply: Reply::new(out, call.protocol) };
-            (command.run)(&mut context, args)
+            let (reply, may_wait) = (Reply::new(out, call.protocol), call.may_wait);
+            let mut context = Context { keys: &mut self.keys, reply, may_wait, wait: None };
+            let result = (command.run)(&mut context, args);
+            wait = context.wait;
+            result
         } else {
             Err(CommandError::OUT_OF_MEMORY)
         };
@@ -70,6 +79,6 @@ impl Shard {
             out.truncate(start);
             Reply::new(out, call.protocol).error(error);
         }
-        Outcome { changes: self.keys.stats.dirty - before, error }
+        Outcome { changes: self.keys.stats.dirty - before, error, wait }
     }
 }

@@ -119,6 +119,7 @@ impl Core {
                 slot: Some(forwarded.slot),
                 now_ms: self.now_ms,
                 protocol: forwarded.protocol,
+                may_wait: false,
             };
             self.shard.keys.no_touch = forwarded.no_touch;
             let (entry, end) = self.execute_on_shard(forwarded.command, args, call, start, &mut replies);

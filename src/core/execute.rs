@@ -143,7 +143,8 @@ impl Core {
         start: &mut u64,
     ) {
         let Some(client) = self.clients.get_mut(key) else { return };
-        let call = Call { database: client.database, slot, now_ms: self.now_ms, protocol: client.protocol };
+        let (database, protocol) = (client.database, client.protocol);
+        let call = Call { database, slot, now_ms: self.now_ms, protocol, may_wait: false };
         let no_touch = client.no_touch;
         let mut out = self.take_out(key);
         self.shard.keys.no_touch = no_touch;

@@ -193,7 +193,7 @@ fn contents(shard: &mut Shard, database: usize, now_ms: i64, key: &[u8]) -> Vec<
     let look = |&(name, more): &(&str, &[&[u8]])| {
         let command = script::command(name).expect("a command of the table");
         let words: OwnedArgs = [name.as_bytes(), key].into_iter().chain(more.iter().copied()).collect();
-        let call = Call { database, slot: Some(key_slot(key)), now_ms, protocol: Protocol::Resp2 };
+        let call = Call { database, slot: Some(key_slot(key)), now_ms, protocol: Protocol::Resp2, may_wait: false };
         let mut leaves = execute(shard, command, &words, call).0.into_leaves();
         if name == "smembers" {
             leaves.sort_unstable();
@@ -239,7 +239,7 @@ fuzz_target!(|data: &[u8]| {
             Step::Swap => [&mut early, &mut usual].into_iter().for_each(|shard| shard.keys.swap_databases(0, 1)),
             Step::Run(line) => {
                 let Some((command, words, slot)) = line.resolve(now_ms) else { continue };
-                let call = |protocol| Call { database, slot, now_ms, protocol };
+                let call = |protocol| Call { database, slot, now_ms, protocol, may_wait: false };
                 let held = HELD.get();
                 let (early_reply, early_changes, early_error) =
                     execute(&mut early, command, &words, call(Protocol::Resp2));

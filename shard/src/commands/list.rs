@@ -1,5 +1,6 @@
 //! Lists.
 
+mod blocking;
 mod ends;
 mod middle;
 mod read;
@@ -7,7 +8,7 @@ mod read;
 use std::ops::Range;
 
 use crate::args::Args;
-use crate::command::{Categories, Command, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Begin, Categories, Command, Find, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::events::Class;
@@ -20,10 +21,90 @@ const READ: KeyFlags = KeyFlags::READ.and(KeyFlags::ACCESS);
 const INSERT: KeyFlags = KeyFlags::READ_WRITE.and(KeyFlags::INSERT);
 const DELETE: KeyFlags = KeyFlags::READ_WRITE.and(KeyFlags::DELETE);
 const POP: KeyFlags = DELETE.and(KeyFlags::ACCESS);
+/// Every word but the name and the time-out at the end.
+const POPPED_KEYS: &[KeySpec] =
+    &[KeySpec { begin: Begin::Index(1), find: Find::Range { last: -2, step: 1, limit: 0 }, flags: POP }];
+const BLOCKING_WRITE: Flags = Flags::WRITE.and(Flags::BLOCKING).and(Flags::NO_SCRIPT);
+const BLOCKING: Categories = Categories::LIST.and(Categories::BLOCKING);
 const UPDATE: KeyFlags = KeyFlags::READ_WRITE.and(KeyFlags::UPDATE);
 
 /// The family's commands.
 pub static COMMANDS: &[Command] = &[
+    Command {
+        spec: Spec {
+            name: "blmove",
+            arity: 6,
+            flags: BLOCKING_WRITE.and(Flags::DENY_OOM),
+            keys: &[KeySpec::one(1, POP), KeySpec::one(2, INSERT)],
+            categories: BLOCKING,
+            group: Group::List,
+            since: "6.2.0",
+            complexity: "O(1)",
+            summary: "Moves an element from an end of a list to an end of another one or of the same, and returns it. Waits for one.",
+            syntax: "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout",
+        },
+        run: blocking::blmove,
+    },
+    Command {
+        spec: Spec {
+            name: "blmpop",
+            arity: -5,
+            flags: Flags::WRITE.and(Flags::BLOCKING).and(Flags::MOVABLE_KEYS),
+            keys: &[KeySpec::counted(2, POP)],
+            categories: BLOCKING,
+            group: Group::List,
+            since: "7.0.0",
+            complexity: "O(N+M) where N is the number of keys and M the number of elements returned",
+            summary: "Pops elements from the first list that is not empty. Waits for one.",
+            syntax: "timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",
+        },
+        run: blocking::blmpop,
+    },
+    Command {
+        spec: Spec {
+            name: "blpop",
+            arity: -3,
+            flags: BLOCKING_WRITE,
+            keys: POPPED_KEYS,
+            categories: BLOCKING,
+            group: Group::List,
+            since: "2.0.0",
+            complexity: "O(N) where N is the number of keys",
+            summary: "Pops the head of the first list that is not empty. Waits for one.",
+            syntax: "key [key ...] timeout",
+        },
+        run: blocking::blpop,
+    },
+    Command {
+        spec: Spec {
+            name: "brpop",
+            arity: -3,
+            flags: BLOCKING_WRITE,
+            keys: POPPED_KEYS,
+            categories: BLOCKING,
+            group: Group::List,
+            since: "2.0.0",
+            complexity: "O(N) where N is the number of keys",
+            summary: "Pops the tail of the first list that is not empty. Waits for one.",
+            syntax: "key [key ...] timeout",
+        },
+        run: blocking::brpop,
+    },
+    Command {
+        spec: Spec {
+            name: "brpoplpush",
+            arity: 4,
+            flags: BLOCKING_WRITE.and(Flags::DENY_OOM).and(Flags::DEPRECATED),
+            keys: &[KeySpec::one(1, POP), KeySpec::one(2, INSERT)],
+            categories: BLOCKING,
+            group: Group::List,
+            since: "2.2.0",
+            complexity: "O(1)",
+            summary: "Moves the tail of a list to the head of another one or of the same, and returns it. Waits for one.",
+            syntax: "source destination timeout",
+        },
+        run: blocking::brpoplpush,
+    },
     Command {
         spec: Spec {
             name: "lindex",

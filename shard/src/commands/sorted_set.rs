@@ -1,6 +1,7 @@
 //! Sorted sets.
 
 mod add;
+mod blocking;
 mod combine;
 mod pop;
 mod range;
@@ -8,7 +9,7 @@ mod read;
 mod remove;
 mod store;
 
-use crate::command::{Categories, Command, Flags, Group, Handler, KeyFlags, KeySpec, Spec};
+use crate::command::{Begin, Categories, Command, Find, Flags, Group, Handler, KeyFlags, KeySpec, Spec};
 use crate::packed::Element;
 use crate::reply::Reply;
 
@@ -25,6 +26,10 @@ const READ_MANY: Flags = Flags::READ_ONLY.and(Flags::MOVABLE_KEYS);
 const READ_OLD: Flags = Flags::READ_ONLY.and(Flags::DEPRECATED);
 const WRITE_FAST: Flags = Flags::WRITE.and(Flags::FAST);
 const WRITE_OOM_FAST: Flags = WRITE_FAST.and(Flags::DENY_OOM);
+const WRITE_BLOCKING: Flags = Flags::WRITE.and(Flags::BLOCKING).and(Flags::NO_SCRIPT).and(Flags::FAST);
+/// Every word but the name and the time-out at the end.
+const POPPED_KEYS: &[KeySpec] =
+    &[KeySpec { begin: Begin::Index(1), find: Find::Range { last: -2, step: 1, limit: 0 }, flags: TAKE }];
 const STORE_MANY: Flags = Flags::WRITE.and(Flags::DENY_OOM).and(Flags::MOVABLE_KEYS);
 
 /// What the commands of the family have in common.
@@ -37,12 +42,43 @@ const fn command(
     syntax: &'static str,
     run: Handler,
 ) -> Command {
-    let (categories, group) = (Categories::SORTED_SET, Group::SortedSet);
+    let group = Group::SortedSet;
+    let categories = match flags.has(Flags::BLOCKING) {
+        true => Categories::SORTED_SET.and(Categories::BLOCKING),
+        false => Categories::SORTED_SET,
+    };
     Command { spec: Spec { name, arity, flags, keys, categories, group, since, complexity, summary, syntax }, run }
 }
 
 /// The family's commands.
 pub static COMMANDS: &[Command] = &[
+    command(
+        ("bzmpop", -5, Flags::WRITE.and(Flags::BLOCKING).and(Flags::MOVABLE_KEYS)),
+        &[KeySpec::counted(2, TAKE)],
+        "7.0.0",
+        "O(K) + O(M*log(N)) with K being the number of keys, N the number of members of the sorted set and M the number of members removed.",
+        "Removes and returns members from an end of the first sorted set that has any. Waits for one.",
+        "timeout numkeys key [key ...] <MIN | MAX> [COUNT count]",
+        blocking::bzmpop,
+    ),
+    command(
+        ("bzpopmax", -3, WRITE_BLOCKING),
+        POPPED_KEYS,
+        "5.0.0",
+        "O(log(N)) with N being the number of members of the sorted set.",
+        "Removes and returns the member with the highest score of the first sorted set that has any. Waits for one.",
+        "key [key ...] timeout",
+        blocking::bzpopmax,
+    ),
+    command(
+        ("bzpopmin", -3, WRITE_BLOCKING),
+        POPPED_KEYS,
+        "5.0.0",
+        "O(log(N)) with N being the number of members of the sorted set.",
+        "Removes and returns the member with the lowest score of the first sorted set that has any. Waits for one.",
+        "key [key ...] timeout",
+        blocking::bzpopmin,
+    ),
     command(
         ("zadd", -4, WRITE_OOM_FAST),
         &[KeySpec::one(1, KeyFlags::READ_WRITE.and(KeyFlags::UPDATE))],

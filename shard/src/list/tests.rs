@@ -24,8 +24,12 @@ fn call<W: AsRef<[u8]>>(shard: &mut Shard, protocol: Protocol, words: &[W]) -> (
     assert!(command.spec.accepts(words.len()));
     let args: OwnedArgs = words.iter().collect();
     let mut out = Vec::new();
-    let outcome =
-        shard.execute(command, args.as_args(), Call { database: 0, slot: None, now_ms: 1, protocol }, &mut out);
+    let outcome = shard.execute(
+        command,
+        args.as_args(),
+        Call { database: 0, slot: None, now_ms: 1, protocol, may_wait: false },
+        &mut out,
+    );
     (out, outcome.changes)
 }
 

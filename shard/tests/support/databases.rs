@@ -21,7 +21,7 @@ pub fn call(shard: &mut Shard, database: usize, now_ms: i64, words: &[&[u8]]) ->
     let command = command(words);
     assert!(command.spec.accepts(words.len()), "wrong number of words for {}", command.spec.name);
     let mut reply = Vec::new();
-    let call = Call { database, slot: None, now_ms, protocol: Protocol::Resp2 };
+    let call = Call { database, slot: None, now_ms, protocol: Protocol::Resp2, may_wait: false };
     let outcome = shard.execute(command, args.as_args(), call, &mut reply);
     (reply, outcome)
 }

@@ -27,7 +27,7 @@ pub fn call<W: AsRef<[u8]>>(shard: &mut Shard, now_ms: i64, protocol: Protocol, 
         Reply::new(&mut out, protocol).error(&CommandError::wrong_arity(command.spec.name));
         return (out, 0);
     }
-    let call = Call { database: 0, slot: None, now_ms, protocol };
+    let call = Call { database: 0, slot: None, now_ms, protocol, may_wait: false };
     let outcome = shard.execute(command, args.as_args(), call, &mut out);
     (out, outcome.changes)
 }

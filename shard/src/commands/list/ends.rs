@@ -1,5 +1,7 @@
 //! Commands that work at the ends of lists: pushing, popping and moving.
 
+use std::ops::Range;
+
 use crate::args::Args;
 use crate::context::Context;
 use crate::entry::Kind;
@@ -119,7 +121,35 @@ pub(super) fn rpop(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     pop(context, args, End::Right)
 }
 
+/// Pops one element of `key` and replies with both; false when there is none, and nothing is written.
+pub(super) fn pop_one(context: &mut Context<'_>, key: &[u8], end: End) -> Result<bool, CommandError> {
+    let limit = Limit::of(&context.keys.settings);
+    let Some(mut entry) = context.keys.find_mut_kind(key, Kind::List)? else { return Ok(false) };
+    let mut list = ListMut::new(&mut entry, limit);
+    let len = list.len();
+    let Some(element) = list.view().last(end) else { return Ok(false) };
+    let reply = &mut context.reply;
+    reply.array(2);
+    reply.bulk(key);
+    reply_element(reply, element);
+    if len > 1 {
+        list.remove(end, 1);
+    }
+    drop(entry);
+    finish_removal(context, key, pop_event(end), len == 1);
+    Ok(true)
+}
+
 pub(super) fn lmpop(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    if pop_any(context, args)?.is_some() {
+        context.reply.null_array();
+    }
+    Ok(())
+}
+
+/// `numkeys key [key ...] <LEFT | RIGHT> [COUNT count]` behind a first word: pops from the first list that is there and
+/// replies; where none is, nothing is written, and the places of the keys are returned.
+pub(super) fn pop_any(context: &mut Context<'_>, args: Args<'_>) -> Result<Option<Range<usize>>, CommandError> {
     let keys = positive(args.at(1), "ERR numkeys should be greater than 0")?;
     let end_at = keys.checked_add(2).filter(|&index| index < args.len()).ok_or(CommandError::SYNTAX)?;
     let end = end_named(args, end_at)?;
@@ -150,10 +180,9 @@ pub(super) fn lmpop(context: &mut Context<'_>, args: Args<'_>) -> CommandResult 
         }
         drop(entry);
         finish_removal(context, key, pop_event(end), count == len);
-        return Ok(());
+        return Ok(None);
     }
-    context.reply.null_array();
-    Ok(())
+    Ok(Some(2..end_at))
 }
 
 fn positive(word: &[u8], error: &'static str) -> Result<usize, CommandError> {
@@ -163,24 +192,35 @@ fn positive(word: &[u8], error: &'static str) -> Result<usize, CommandError> {
 
 pub(super) fn lmove(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let (from, to) = (end_named(args, 3)?, end_named(args, 4)?);
-    move_element(context, args.at(1), args.at(2), from, to)
+    move_or_nil(context, args, from, to)
 }
 
 pub(super) fn rpoplpush(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
-    move_element(context, args.at(1), args.at(2), End::Right, End::Left)
+    move_or_nil(context, args, End::Right, End::Left)
 }
 
-fn move_element(context: &mut Context<'_>, source: &[u8], destination: &[u8], from: End, to: End) -> CommandResult {
+fn move_or_nil(context: &mut Context<'_>, args: Args<'_>, from: End, to: End) -> CommandResult {
+    if !move_element(context, args.at(1), args.at(2), from, to)? {
+        context.reply.null();
+    }
+    Ok(())
+}
+
+/// Moves an element and replies with it; false when there is none, and nothing is written.
+pub(super) fn move_element(
+    context: &mut Context<'_>,
+    source: &[u8],
+    destination: &[u8],
+    from: End,
+    to: End,
+) -> Result<bool, CommandError> {
     let limit = Limit::of(&context.keys.settings);
     let moved = context.keys.find_mut_kind(source, Kind::List)?.and_then(|entry| {
         let mut scratch = IntBuffer::new();
         let element = ListRef::of(entry.view()).last(from)?;
         Some(element.as_bytes(&mut scratch).to_vec())
     });
-    let Some(moved) = moved else {
-        context.reply.null();
-        return Ok(());
-    };
+    let Some(moved) = moved else { return Ok(false) };
     // Pushed before it is popped: where both are one list, the list is never empty in between, and what is popped is
     // the moved element or its equal.
     push_all(context.keys, destination, to, std::iter::once(moved.as_slice()))?;
@@ -198,5 +238,5 @@ fn move_element(context: &mut Context<'_>, source: &[u8], destination: &[u8], fr
     };
     context.reply.bulk(&moved);
     finish_removal(context, source, pop_event(from), emptied);
-    Ok(())
+    Ok(true)
 }

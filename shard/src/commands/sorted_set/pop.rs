@@ -16,7 +16,7 @@ use crate::sorted_set::{ScoreRange, SortedSetRef};
 
 /// Which end of a sorted set.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+pub(super) enum End {
     /// The lowest scores.
     Low,
     /// The highest scores.
@@ -81,7 +81,31 @@ fn pop(context: &mut Context<'_>, args: Args<'_>, end: End) -> CommandResult {
     remove_ranks(context.keys, key, ranks, end.event())
 }
 
+/// Pops one member of `key` and replies with the key, the member and its score; false when there is none, and nothing is
+/// written.
+pub(super) fn pop_one(context: &mut Context<'_>, key: &[u8], end: End) -> Result<bool, CommandError> {
+    let Some(set) = context.keys.find_kind(key, Kind::SortedSet)?.map(SortedSetRef::of) else { return Ok(false) };
+    let ranks = end.ranks(1, set.len());
+    let Some((member, score)) = set.members(ranks.clone()).next() else { return Ok(false) };
+    let reply = &mut context.reply;
+    reply.array(3);
+    reply.bulk(key);
+    reply_member(reply, member);
+    reply.double(score);
+    remove_ranks(context.keys, key, ranks, end.event())?;
+    Ok(true)
+}
+
 pub(super) fn zmpop(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    if pop_any(context, args)?.is_some() {
+        context.reply.null_array();
+    }
+    Ok(())
+}
+
+/// `numkeys key [key ...] <MIN | MAX> [COUNT count]` behind a first word: pops from the first sorted set that is there and
+/// replies; where none is, nothing is written, and the places of the keys are returned.
+pub(super) fn pop_any(context: &mut Context<'_>, args: Args<'_>) -> Result<Option<Range<usize>>, CommandError> {
     let keys = parse_i64(args.at(1)).filter(|keys| *keys > 0);
     let keys = keys.ok_or(CommandError::new("ERR numkeys should be greater than 0"))?;
     let end_at = usize::try_from(keys).ok().and_then(|keys| keys.checked_add(2)).ok_or(CommandError::SYNTAX)?;
@@ -114,10 +138,10 @@ pub(super) fn zmpop(context: &mut Context<'_>, args: Args<'_>) -> CommandResult 
         while let Some(pair) = if end == End::Low { members.next() } else { members.next_back() } {
             reply_pair(reply, pair);
         }
-        return remove_ranks(context.keys, key, ranks, end.event());
+        remove_ranks(context.keys, key, ranks, end.event())?;
+        return Ok(None);
     }
-    context.reply.null_array();
-    Ok(())
+    Ok(Some(2..end_at))
 }
 
 /// Which members are due: the options that `ZPOPBYSCORE` and `ZMOVEDUE` share.
