@@ -43,7 +43,7 @@ impl Shard {
     ///
     /// What was removed before, and is freed piecemeal, goes first: no key has to go for memory that is on its way
     /// out. Where that takes longer than one command may, the command goes on.
-    pub(crate) fn make_room(&mut self) -> bool {
+    pub fn make_room(&mut self) -> bool {
         let limit = self.keys.settings.maxmemory;
         if (self.meter.total)() <= limit {
             return true;

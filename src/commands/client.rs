@@ -10,6 +10,7 @@ use super::help::help;
 use super::{Flow, Request, Run, ServerCommand};
 use crate::core::Core;
 use crate::core::client::{Client, ClientKey};
+use crate::core::waiting::Ending;
 
 /// The user every connection has.
 pub const DEFAULT_USER: &str = "default";
@@ -89,6 +90,16 @@ pub static COMMANDS: &[ServerCommand] = &[
         "Has the connection's reads leave access times and frequencies of keys alone.",
         "<ON | OFF>",
         no_touch,
+    ),
+    command(
+        "client|unblock",
+        -3,
+        ADMIN,
+        "5.0.0",
+        "O(log N) where N is the number of connections that wait for a key",
+        "Ends the waiting of a connection.",
+        "client-id [TIMEOUT | ERROR]",
+        unblock,
     ),
     command("client|help", 2, Flags::LOADING.and(Flags::STALE), "5.0.0", "O(1)", "Lists the subcommands.", "", help),
 ];
@@ -212,6 +223,8 @@ fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
     let mut flags = String::new();
     for (set, flag) in [
         (client.monitor, 'O'),
+        (client.transaction.is_some(), 'x'),
+        (client.blocked_at.is_some(), 'b'),
         (client.closing, 'c'),
         (client.read_only, 'r'),
         (client.no_evict, 'e'),
@@ -241,6 +254,8 @@ fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
         + client.library_name.capacity()
         + client.library_version.capacity()
         + executing;
+    let queued = client.transaction.as_ref().map_or(-1, |queue| queue.len() as i64);
+    let queued_bytes = client.transaction.as_ref().map_or(0, |queue| queue.bytes());
     let mut line = Vec::with_capacity(400);
     let fd = client.socket.as_raw_fd();
     line.extend_from_slice(
@@ -252,9 +267,12 @@ fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
         let _ = line.write_fmt(text);
     };
     write(format_args!(" age={} idle={} ", elapsed_s(client.since_ms), elapsed_s(client.active_ms)));
-    write(format_args!("flags={flags} db={} sub=0 psub=0 ssub=0 multi=-1 ", client.database));
+    write(format_args!("flags={flags} db={} sub=0 psub=0 ssub=0 multi={queued} ", client.database));
     let input_room = client.input.capacity() - client.input.len();
-    write(format_args!("qbuf={} qbuf-free={input_room} argv-mem={executing} multi-mem=0 ", client.input.len()));
+    write(format_args!(
+        "qbuf={} qbuf-free={input_room} argv-mem={executing} multi-mem={queued_bytes} ",
+        client.input.len()
+    ));
     write(format_args!("rbs={0} rbp={0} obl={output_bytes} ", client.output.capacity()));
     write(format_args!("oll={} omem={held_bytes} tot-mem={total_bytes} ", client.pieces.len()));
     write(format_args!("events={events} cmd={} user={DEFAULT_USER} redir=-1 ", client.last_command));
@@ -383,6 +401,27 @@ fn kill(request: &mut Request<'_>) -> Result<Flow, CommandError> {
             (true, _) => reply.ok(),
             (false, ended) => reply.count(ended),
         },
+    );
+    Ok(Flow::Wait)
+}
+
+fn unblock(request: &mut Request<'_>) -> Result<Flow, CommandError> {
+    let args = request.args;
+    let ending = match args.len() {
+        3 => Ending::TimedOut,
+        4 if args.is(3, "timeout") => Ending::TimedOut,
+        4 if args.is(3, "error") => Ending::Error,
+        4 => return Err(CommandError::new("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")),
+        _ => return Err(CommandError::wrong_arity("client|unblock")),
+    };
+    let id = number::parse_i64(args.at(2)).ok_or(CommandError::NOT_AN_INTEGER)?;
+    request.core.gather(
+        request.client,
+        move |core| {
+            let found = core.clients.iter().find(|(_, client)| u64::try_from(id) == Ok(client.id)).map(|(key, _)| key);
+            found.is_some_and(|key| core.end_blocking_of(key, ending))
+        },
+        |_, parts: Vec<bool>, reply| reply.integer(i64::from(parts.contains(&true))),
     );
     Ok(Flow::Wait)
 }

@@ -1,5 +1,6 @@
 //! Connection commands.
 
+use ruvio_shard::args::Args;
 use ruvio_shard::command::{Categories, Flags, Group, Spec};
 use ruvio_shard::error::CommandError;
 use ruvio_shard::number;
@@ -140,20 +141,20 @@ fn echo(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Done)
 }
 
-fn select(request: &mut Request<'_>) -> Result<Flow, CommandError> {
-    let number = number::parse_i64(request.args.at(1)).ok_or(CommandError::NOT_AN_INTEGER)?;
+/// The database that `SELECT` asks for with these words.
+pub fn selected_database(args: Args<'_>, databases: usize) -> Result<usize, CommandError> {
+    let number = args.get(1).and_then(number::parse_i64).ok_or(CommandError::NOT_AN_INTEGER)?;
     if i32::try_from(number).is_err() {
         return Err(CommandError::new("ERR value is out of range, value must between -2147483648 and 2147483647"));
     }
-    let databases = request.core.process.options.databases;
-    match usize::try_from(number).ok().filter(|&number| number < databases) {
-        Some(database) => {
-            request.client().database = database;
-            request.reply().ok();
-            Ok(Flow::Done)
-        }
-        None => Err(CommandError::DB_INDEX_OUT_OF_RANGE),
-    }
+    usize::try_from(number).ok().filter(|&number| number < databases).ok_or(CommandError::DB_INDEX_OUT_OF_RANGE)
+}
+
+fn select(request: &mut Request<'_>) -> Result<Flow, CommandError> {
+    let database = selected_database(request.args, request.core.process.options.databases)?;
+    request.client().database = database;
+    request.reply().ok();
+    Ok(Flow::Done)
 }
 
 fn quit(request: &mut Request<'_>) -> Result<Flow, CommandError> {
@@ -254,6 +255,9 @@ fn authenticate(request: &mut Request<'_>, user: &[u8], password: &[u8]) -> Resu
 fn reset(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     let authenticated = request.core.configuration.require_pass.is_empty();
     request.core.stop_monitoring(request.client);
+    // Refused only where there is none.
+    let _ = request.core.discard_transaction(request.client);
+    request.core.unwatch(request.client);
     let client = request.client();
     client.database = 0;
     client.protocol = Protocol::Resp2;

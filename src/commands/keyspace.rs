@@ -270,11 +270,8 @@ fn flush(request: &mut Request<'_>, databases: std::ops::Range<usize>, waits: bo
     request.core.gather(
         request.client,
         move |core: &mut Core| {
-            let keys = &mut core.shard.keys;
-            for database in databases.clone() {
-                keys.flush(database);
-            }
-            while waits && !keys.reclaim(FREED_A_STEP) {}
+            databases.clone().for_each(|database| core.flush_database(database));
+            while waits && !core.shard.keys.reclaim(FREED_A_STEP) {}
         },
         |_, _: Vec<()>, reply| reply.ok(),
     );
@@ -296,7 +293,7 @@ fn swap_databases(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     let (first, second) = (checked(first)?, checked(second)?);
     request.core.gather(
         request.client,
-        move |core: &mut Core| core.shard.keys.swap_databases(first, second),
+        move |core: &mut Core| core.swap_databases(first, second),
         |_, _: Vec<()>, reply| reply.ok(),
     );
     Ok(Flow::Wait)

@@ -22,6 +22,9 @@ mod monitor;
 mod server;
 mod shutdown;
 mod slowlog;
+mod transaction;
+
+pub use connection::selected_database;
 
 /// A command that the client's core runs.
 pub struct ServerCommand {
@@ -43,6 +46,8 @@ pub enum Flow {
     Wait,
     /// The connection ends after the reply.
     Close,
+    /// The client's transaction is to be executed, which replies.
+    Execute,
 }
 
 /// A command in progress.
@@ -87,6 +92,7 @@ pub fn all() -> impl Iterator<Item = &'static ServerCommand> {
         server::COMMANDS,
         shutdown::COMMANDS,
         slowlog::COMMANDS,
+        transaction::COMMANDS,
     ]
     .into_iter()
     .flatten()

@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use ruvio_shard::reply::Protocol;
 
 use super::serve::{RESUMED_PIECES, RESUMED_UNSENT};
+use super::transaction::{Execution, Queue, Watched};
 use crate::wire::Progress;
 
 /// Bytes of a buffer that a client keeps when it is empty, or that are not worth moving.
@@ -95,6 +96,8 @@ pub struct Client {
     pub watches_write: bool,
     /// Whether the socket is watched for input.
     pub watches_read: bool,
+    /// Whether the socket is watched for the end of input, which is not read.
+    pub watches_end: bool,
     /// Whether it is in the core's list of clients to flush.
     pub to_flush: bool,
     /// Whether it is in the core's list of clients to serve again.
@@ -133,6 +136,14 @@ pub struct Client {
     pub bytes_in: u64,
     /// Bytes sent to it.
     pub bytes_out: u64,
+    /// The core that owns the key it waits for, while it does.
+    pub blocked_at: Option<usize>,
+    /// What it has queued since `MULTI`.
+    pub transaction: Option<Box<Queue>>,
+    /// Its transaction, while it is executed.
+    pub execution: Option<Box<Execution>>,
+    /// What it watches.
+    pub watched: Option<Watched>,
     /// When its output first passed the soft limit.
     pub over_soft_limit_since_ms: Option<i64>,
 }
@@ -159,6 +170,7 @@ impl Client {
             blocked_on_write: false,
             watches_write: false,
             watches_read: true,
+            watches_end: false,
             to_flush: false,
             to_resume: false,
             closing: false,
@@ -178,6 +190,10 @@ impl Client {
             commands: 0,
             bytes_in: 0,
             bytes_out: 0,
+            blocked_at: None,
+            transaction: None,
+            execution: None,
+            watched: None,
             over_soft_limit_since_ms: None,
         }
     }
@@ -186,6 +202,11 @@ impl Client {
     #[inline]
     pub fn unsent(&self) -> usize {
         self.output.len() - self.sent + self.held.len() - self.released + self.early
+    }
+
+    /// Whether a reply is being put together from several cores.
+    pub fn gathers(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Gathering(_)))
     }
 
     /// Whether a paused client may be served again: little enough is owed to it, in replies and in bytes.

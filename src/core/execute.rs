@@ -9,6 +9,7 @@ use ruvio_shard::error::CommandError;
 use ruvio_shard::hash_key;
 use ruvio_shard::reply::Reply;
 use ruvio_shard::shard::Call;
+use ruvio_shard::wait::Wait;
 
 use super::Core;
 use super::client::{ClientKey, Door, Piece};
@@ -16,6 +17,7 @@ use super::forward::{Batch, Forwarded};
 use super::monitor::shown_words;
 use super::serve::WINDOW;
 use super::slow_log::SlowEntry;
+use super::waiting::Place;
 use crate::commands::{Flow, Request, Run as ServerRun};
 use crate::registry::{Found, Registered, Run, Slots};
 
@@ -26,6 +28,16 @@ struct Out {
     before: usize,
     /// Whether it is the client's output, not what is held.
     direct: bool,
+}
+
+/// What came of a command on this core's shard.
+pub(super) struct Executed {
+    /// What the slow log should note.
+    pub(super) slow: Option<SlowEntry>,
+    /// The clock's reading at the end.
+    pub(super) end: u64,
+    /// What the command waits for, if it does.
+    pub(super) wait: Option<Wait>,
 }
 
 impl Core {
@@ -45,16 +57,19 @@ impl Core {
             Found::Command(command) => *command,
             Found::WrongArity(command) => {
                 self.command_stats[command.index].rejected += 1;
+                self.fail_transaction(key);
                 self.reject(key, &CommandError::wrong_arity(command.spec.name));
                 return;
             }
             Found::Unknown(error) => {
                 let error = error.clone();
+                self.fail_transaction(key);
                 self.reject(key, &error);
                 return;
             }
         };
         client.last_command = command.spec.name;
+        let is_in_transaction = client.transaction.is_some();
         if !client.authenticated && !command.spec.flags.has(Flags::NO_AUTH) {
             self.command_stats[command.index].rejected += 1;
             self.reject(key, &CommandError::new("NOAUTH Authentication required."));
@@ -68,12 +83,23 @@ impl Core {
         if self.process.monitors.load(Ordering::Relaxed) > 0 && self.is_let_through(key, slots) {
             self.feed_monitors(key, command, args);
         }
+        if is_in_transaction && !is_transaction_control(command) {
+            self.queue_command(key, command, slots, args);
+            return;
+        }
         match command.run {
             Run::Shard(_) => self.route(key, command, slots, args, start),
             Run::Server(handler) => self.execute_on_server(key, command, handler, args, start),
             Run::Container => {
                 self.reject(key, &CommandError::wrong_arity(command.spec.name));
             }
+        }
+    }
+
+    /// Has the client's `EXEC` refuse, if it is in a transaction.
+    fn fail_transaction(&mut self, key: ClientKey) {
+        if let Some(queue) = self.clients.get_mut(key).and_then(|client| client.transaction.as_mut()) {
+            queue.fail();
         }
     }
 
@@ -124,13 +150,16 @@ impl Core {
             client: key,
             command,
             words: args.len() as u32,
-            slot,
+            slot: Some(slot),
             database: client.database as u16,
             protocol: client.protocol,
             no_touch: client.no_touch,
         };
         self.counters.forwarded += 1;
         self.batch_for(owner).push(forwarded, args);
+        if command.spec.flags.has(Flags::BLOCKING) {
+            self.block(key, owner);
+        }
     }
 
     #[inline]
@@ -144,20 +173,29 @@ impl Core {
     ) {
         let Some(client) = self.clients.get_mut(key) else { return };
         let (database, protocol) = (client.database, client.protocol);
-        let call = Call { database, slot, now_ms: self.now_ms, protocol, may_wait: false };
+        let call = Call { database, slot, now_ms: self.now_ms, protocol, may_wait: true };
         let no_touch = client.no_touch;
         let mut out = self.take_out(key);
         self.shard.keys.no_touch = no_touch;
-        let (slow, end) = self.execute_on_shard(command, args, call, *start, &mut out.buffer);
+        let executed = self.execute_on_shard(command, args, call, *start, &mut out.buffer);
         self.shard.keys.no_touch = false;
-        *start = end;
+        *start = executed.end;
         self.put_out(key, out);
-        if let Some(entry) = slow {
+        if let Some(entry) = executed.slow {
             self.log_slow(entry, key);
         }
+        if let Some(wait) = executed.wait {
+            if let Some(client) = self.clients.get_mut(key) {
+                client.pieces.push_back(Piece::Owed(self.number as u16));
+            }
+            self.block(key, self.number);
+            let place = Place { core: self.number, client: key };
+            self.start_waiting(place, command, args, call, no_touch, wait);
+        }
+        self.after_command();
     }
 
-    /// Runs a shard command and counts it; returns what the slow log should note, and the clock's reading at the end.
+    /// Runs a shard command and counts it.
     #[inline]
     pub(super) fn execute_on_shard(
         &mut self,
@@ -166,15 +204,16 @@ impl Core {
         call: Call,
         start: u64,
         out: &mut Vec<u8>,
-    ) -> (Option<SlowEntry>, u64) {
-        let Run::Shard(shard_command) = command.run else { return (None, start) };
+    ) -> Executed {
+        let Run::Shard(shard_command) = command.run else { return Executed { slow: None, end: start, wait: None } };
         self.counters.shard_commands += 1;
         let outcome = self.shard.execute(shard_command, args, call, out);
         if let Some(error) = &outcome.error {
             self.count_error(error);
         }
         let end = self.clock.raw();
-        (self.note_call(command, args, start, end, outcome.error.is_some()), end)
+        let slow = self.note_call(command, args, start, end, outcome.error.is_some());
+        Executed { slow, end, wait: outcome.wait }
     }
 
     /// Counts a call; returns what the slow log should note.
@@ -204,7 +243,7 @@ impl Core {
         None
     }
 
-    fn execute_on_server(
+    pub(super) fn execute_on_server(
         &mut self,
         key: ClientKey,
         command: &'static Registered,
@@ -233,6 +272,9 @@ impl Core {
             self.log_slow(entry, key);
         }
         *start = end;
+        if let Ok(Flow::Execute) = result {
+            self.continue_transaction(key);
+        }
     }
 
     /// The buffer for the client's next reply: the output, or what is held behind replies that are still to come.
@@ -298,13 +340,13 @@ impl Core {
         let keys = &self.shard.keys;
         let first_key = |args: Args<'_>| args.get(1).map(hash_key);
         for (forwarded, args) in batch.iter().take(WINDOW) {
-            if let Some(hash) = first_key(args) {
-                keys.prefetch_word(forwarded.database as usize, forwarded.slot, hash);
+            if let (Some(slot), Some(hash)) = (forwarded.slot, first_key(args)) {
+                keys.prefetch_word(forwarded.database as usize, slot, hash);
             }
         }
         for (forwarded, args) in batch.iter().take(WINDOW) {
-            if let Some(hash) = first_key(args) {
-                keys.prefetch_entry(forwarded.database as usize, forwarded.slot, hash);
+            if let (Some(slot), Some(hash)) = (forwarded.slot, first_key(args)) {
+                keys.prefetch_entry(forwarded.database as usize, slot, hash);
             }
         }
     }
@@ -318,4 +360,9 @@ impl Core {
         let mut log = self.process.slow_log.lock().unwrap_or_else(PoisonError::into_inner);
         log.push(entry);
     }
+}
+
+/// Whether a command is run at once even in a transaction.
+fn is_transaction_control(command: &Registered) -> bool {
+    matches!(command.spec.name, "exec" | "discard" | "multi" | "watch" | "quit" | "reset")
 }

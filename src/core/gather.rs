@@ -76,7 +76,7 @@ impl Core {
         (gathering.merge)(self, gathering.parts.into_iter().flatten().collect(), &mut encoded);
         if let Some(client) = self.clients.get_mut(gathering.client) {
             client.settle_gathering(number, encoded);
-            client.waiting = false;
+            client.waiting = client.gathers() || client.execution.is_some();
             self.want_flush(gathering.client);
             self.want_resume(gathering.client);
         }

@@ -24,6 +24,8 @@ use self::forward::Batch;
 use self::gather::Gathering;
 use self::latency::LatencyEvents;
 use self::serve::Planned;
+use self::waiting::Waiting;
+use self::watch::Watches;
 use crate::configuration::Configuration;
 use crate::memory;
 use crate::process::{Process, now_ms};
@@ -41,9 +43,13 @@ pub mod gather;
 pub mod latency;
 pub mod mailbox;
 mod monitor;
+mod observe;
 mod serve;
 pub mod slow_log;
 mod tick;
+mod transaction;
+pub mod waiting;
+mod watch;
 
 pub use tick::TICKS_A_SECOND;
 
@@ -101,6 +107,10 @@ pub struct Core {
     spare_buffers: Vec<Vec<u8>>,
     to_flush: Vec<ClientKey>,
     to_resume: Vec<ClientKey>,
+    /// Commands that wait for keys of this core.
+    pub waiting: Waiting,
+    /// What is watched of the keys of this core.
+    pub watches: Watches,
     gatherings: HashMap<u64, Gathering>,
     next_gathering: u64,
     scratch: Vec<u8>,
@@ -174,6 +184,8 @@ impl Core {
             spare_buffers: Vec::new(),
             to_flush: Vec::new(),
             to_resume: Vec::new(),
+            waiting: Waiting::default(),
+            watches: Watches::default(),
             gatherings: HashMap::new(),
             next_gathering: 0,
             scratch: vec![0; SCRATCH_BYTES],
@@ -219,7 +231,8 @@ impl Core {
             }
         }
         if mailbox.sleep() {
-            let timeout_ms = (self.next_tick_ms - now_ms()).clamp(0, 1000);
+            let next_ms = self.waiting.next_deadline_ms().unwrap_or(i64::MAX).min(self.next_tick_ms);
+            let timeout_ms = (next_ms - now_ms()).clamp(0, 1000);
             self.poll(events, timeout_ms);
             mailbox.woke();
         } else {
@@ -251,13 +264,15 @@ impl Core {
                     if flags.intersects(epoll::EventFlags::OUT) {
                         self.flush_client(key);
                     }
-                    let ended = epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+                    // Of a client that waits for a key nothing is read, so it has to be told that the client is gone.
+                    let ended = epoll::EventFlags::HUP | epoll::EventFlags::ERR | epoll::EventFlags::RDHUP;
                     if flags.intersects(epoll::EventFlags::IN | ended) && !stalled {
                         self.read_client(key, flags.intersects(ended));
                     }
                 }
             }
         }
+        self.end_overdue_waiting();
         self.resume_clients();
         self.send_outboxes();
         self.flush_clients();

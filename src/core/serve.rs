@@ -317,14 +317,17 @@ impl Core {
         let Some(client) = self.clients.get_mut(key) else { return };
         let read = !(client.waiting || client.paused || client.closing);
         let write = client.sent < client.output.len() && client.blocked_on_write;
-        if read == client.watches_read && write == client.watches_write {
+        let blocked = client.blocked_at.is_some();
+        if read == client.watches_read && write == client.watches_write && blocked == client.watches_end {
             return;
         }
         client.watches_read = read;
         client.watches_write = write;
+        client.watches_end = blocked;
         let mut flags = EventFlags::empty();
         flags.set(EventFlags::IN, read);
         flags.set(EventFlags::OUT, write);
+        flags.set(EventFlags::RDHUP, blocked);
         // Fails only for a socket that is not in the set, which a client's always is.
         let _ = modify(epoll, &client.socket, EventData::new_u64(key.to_token()), flags);
     }

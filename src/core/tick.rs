@@ -77,6 +77,7 @@ impl Core {
             }
         }
         self.shard.evict_in_turn(self.now_ms);
+        self.after_command();
         self.look_after_clients();
     }
 

@@ -47,6 +47,12 @@ pub struct Part {
     pub longest_input: usize,
     /// Most output a client has waiting, in bytes.
     pub longest_output: usize,
+    /// Connections that wait for a key.
+    pub blocked: usize,
+    /// Those of them that do so for a limited time.
+    pub blocked_with_timeout: usize,
+    /// Keys that are waited for.
+    pub blocking_keys: usize,
     /// Objects that wait to be freed piecemeal.
     pub to_free: usize,
 }
@@ -60,6 +66,9 @@ impl Part {
             databases: databases(core),
             commands: if with_commands { core.command_stats.clone() } else { Vec::new() },
             clients: core.clients.iter().count(),
+            blocked: core.waiting.len(),
+            blocked_with_timeout: core.waiting.with_timeout(),
+            blocking_keys: core.waiting.keys(),
             to_free: core.shard.keys.pending_remains(),
             ..Part::default()
         };
@@ -97,6 +106,9 @@ impl Part {
             all.client_bytes += part.client_bytes;
             all.longest_input = all.longest_input.max(part.longest_input);
             all.longest_output = all.longest_output.max(part.longest_output);
+            all.blocked += part.blocked;
+            all.blocked_with_timeout += part.blocked_with_timeout;
+            all.blocking_keys += part.blocking_keys;
             all.to_free += part.to_free;
         }
         all

@@ -112,10 +112,12 @@ fn clients(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
     // Shards are threads of one process and have no links; what would wait or track is not built.
     lines.add_all(&[
         ("cluster_connections", 0),
-        ("blocked_clients", 0),
+        ("blocked_clients", all.blocked),
         ("tracking_clients", 0),
         ("pubsub_clients", 0),
-        ("clients_in_timeout_table", 0),
+        ("clients_in_timeout_table", all.blocked_with_timeout),
+        ("total_blocking_keys", all.blocking_keys),
+        ("total_blocking_keys_on_nokey", 0),
     ]);
 }
 

@@ -1,0 +1,51 @@
+//! What follows from changes of keys: watched keys are touched, and those who wait for a key are served.
+
+use ruvio_shard::changes::Observed;
+
+use super::Core;
+
+impl Core {
+    /// Has the shard note what somebody wants to know, and nothing else.
+    pub(super) fn update_observed(&mut self) {
+        let changes = !self.watches.is_empty() || !self.waiting.is_empty();
+        self.shard.keys.observed = Observed { changes, ..Observed::default() };
+    }
+
+    /// To be called when a command, a transaction or background work has ended.
+    #[inline]
+    pub(super) fn after_command(&mut self) {
+        if self.shard.keys.has_changes() {
+            self.observe_changes();
+            self.serve_ready();
+        }
+    }
+
+    /// Removes every key of a database, and sees to all that follows from it.
+    pub fn flush_database(&mut self, database: usize) {
+        self.touch_database(database, None);
+        self.shard.keys.flush(database);
+    }
+
+    /// Exchanges two databases, and all that follows from it.
+    pub fn swap_databases(&mut self, one: usize, other: usize) {
+        if one == other {
+            return;
+        }
+        self.touch_database(one, Some(other));
+        self.touch_database(other, Some(one));
+        self.shard.keys.swap_databases(one, other);
+        self.waiting.note_database(one);
+        self.waiting.note_database(other);
+        self.serve_ready();
+    }
+
+    /// Tells those who observe of the changes so far.
+    pub(super) fn observe_changes(&mut self) {
+        for change in self.shard.keys.take_changes() {
+            self.watches.note_change(change.database, &change.key);
+            if !self.waiting.is_empty() {
+                self.waiting.note_change(change.database, &change.key);
+            }
+        }
+    }
+}
