@@ -1,6 +1,7 @@
 //! Black-box promises of the server: each file has one subject, each test states what a client can rely on.
 
 mod administration;
+mod blocking;
 mod clients;
 mod cluster;
 mod command_line;
@@ -24,3 +25,4 @@ mod sets;
 mod sorted_sets;
 mod strings;
 mod support;
+mod transactions;
