@@ -1,5 +1,8 @@
 //! The commands that run on the core that owns their keys: a file a family.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use crate::command::Command;
 
 pub mod counter;
@@ -36,4 +39,13 @@ pub static FAMILIES: &[&[Command]] = &[
 /// Every command of every family.
 pub fn all() -> impl Iterator<Item = &'static Command> {
     FAMILIES.iter().flat_map(|family| family.iter())
+}
+
+static BY_NAME: LazyLock<HashMap<&'static str, &'static Command>> =
+    LazyLock::new(|| all().map(|command| (command.spec.name, command)).collect());
+
+/// The command with this name, in any case.
+pub fn named(word: &[u8]) -> Option<&'static Command> {
+    let name = std::str::from_utf8(word).ok()?.to_ascii_lowercase();
+    BY_NAME.get(name.as_str()).copied()
 }

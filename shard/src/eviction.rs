@@ -119,6 +119,9 @@ impl Shard {
         if self.keys.remove(best) {
             self.keys.stats.evicted += 1;
             self.keys.changed(Class::Evicted, "evicted", best);
+            if let Some(evicted) = &mut self.keys.evicted {
+                evicted.push((database, best.as_slice().into()));
+            }
         }
         true
     }

@@ -52,6 +52,8 @@ pub struct Keys {
     pub random: SmallRng,
     /// Whether reading leaves access stamps as they are (`CLIENT NO-TOUCH`).
     pub no_touch: bool,
+    /// Keys that were evicted, with their databases, for whoever keeps a log and takes them out; `None` where nobody does.
+    pub evicted: Option<Vec<(usize, Box<[u8]>)>>,
     /// What is noted of what happens to keys.
     pub observed: Observed,
     changes: Vec<Change>,
@@ -70,6 +72,7 @@ impl Keys {
             stats: KeyStats::default(),
             random: SmallRng::seed_from_u64(seed),
             no_touch: false,
+            evicted: None,
             observed: Observed::default(),
             changes: Vec::new(),
             remains: Remains::default(),

@@ -34,6 +34,7 @@ pub mod huge_pages;
 pub mod keys;
 pub mod limit;
 pub mod list;
+pub mod log;
 pub mod number;
 pub mod object;
 pub mod ordered;
