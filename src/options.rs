@@ -63,6 +63,10 @@ struct Flags {
 pub enum Durability {
     /// Nothing is written.
     Memory,
+    /// Replies are sent once their writes are with the kernel, which is told to store them every second.
+    EverySecond,
+    /// Replies are sent once their writes are on stable storage.
+    Always,
 }
 
 impl Durability {
@@ -70,6 +74,8 @@ impl Durability {
     pub fn name(self) -> &'static str {
         match self {
             Durability::Memory => "memory",
+            Durability::EverySecond => "everysec",
+            Durability::Always => "always",
         }
     }
 }
@@ -155,11 +161,8 @@ fn options(flags: Flags, cpus: usize) -> Result<Options, String> {
     }
     let durability = match flags.durability.or(file.durability).as_deref() {
         None | Some("memory") => Durability::Memory,
-        Some(mode @ ("everysec" | "always")) => {
-            return Err(format!(
-                "--durability {mode} needs the write-ahead log, which this version does not have; use --durability memory"
-            ));
-        }
+        Some("everysec") => Durability::EverySecond,
+        Some("always") => Durability::Always,
         Some(other) => return Err(format!("--durability '{other}' is not one of memory, everysec, always")),
     };
     let maxmemory = match flags.maxmemory.or(file.maxmemory) {

@@ -136,6 +136,10 @@ pub struct Client {
     pub bytes_in: u64,
     /// Bytes sent to it.
     pub bytes_out: u64,
+    /// The position of this core's log that its replies wait for.
+    pub log_position: u64,
+    /// Whether it is in the core's list of clients that do.
+    pub awaits_log: bool,
     /// The core that owns the key it waits for, while it does.
     pub blocked_at: Option<usize>,
     /// What it has queued since `MULTI`.
@@ -190,6 +194,8 @@ impl Client {
             commands: 0,
             bytes_in: 0,
             bytes_out: 0,
+            log_position: 0,
+            awaits_log: false,
             blocked_at: None,
             transaction: None,
             execution: None,

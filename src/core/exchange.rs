@@ -115,6 +115,7 @@ impl Core {
         let mut slow = Vec::new();
         let mut waiting = Vec::new();
         self.prefetch_batch(&batch);
+        let log_before = self.log_end();
         let mut start = self.clock.raw();
         for (place, (forwarded, args)) in batch.iter().enumerate() {
             let call = Call {
@@ -144,7 +145,7 @@ impl Core {
         batch.ends = ends;
         batch.slow = slow;
         let home = batch.from as usize;
-        self.send(home, Message::Replies(batch));
+        self.send_reply(home, log_before, Message::Replies(batch));
     }
 
     /// Gives the clients the replies that another core sent.

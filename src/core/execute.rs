@@ -80,6 +80,12 @@ impl Core {
             self.reject(key, &CommandError::new("ERR Replica can't interact with the keyspace"));
             return;
         }
+        if self.process.loading.load(Ordering::Relaxed) > 0 && !command.spec.flags.has(Flags::LOADING) {
+            self.command_stats[command.index].rejected += 1;
+            self.fail_transaction(key);
+            self.reject(key, &CommandError::LOADING);
+            return;
+        }
         if self.process.monitors.load(Ordering::Relaxed) > 0 && self.is_let_through(key, slots) {
             self.feed_monitors(key, command, args);
         }
@@ -177,10 +183,12 @@ impl Core {
         let no_touch = client.no_touch;
         let mut out = self.take_out(key);
         self.shard.keys.no_touch = no_touch;
+        let log_before = self.log_end();
         let executed = self.execute_on_shard(command, args, call, *start, &mut out.buffer);
         self.shard.keys.no_touch = false;
         *start = executed.end;
         self.put_out(key, out);
+        self.await_log(key, log_before);
         if let Some(entry) = executed.slow {
             self.log_slow(entry, key);
         }
@@ -207,7 +215,19 @@ impl Core {
     ) -> Executed {
         let Run::Shard(shard_command) = command.run else { return Executed { slow: None, end: start, wait: None } };
         self.counters.shard_commands += 1;
+        if let Some(error) = self.log_refusal(command, args) {
+            self.command_stats[command.index].rejected += 1;
+            self.count_error(&error);
+            Reply::new(out, call.protocol).error(&error);
+            return Executed { slow: None, end: start, wait: None };
+        }
         let outcome = self.shard.execute(shard_command, args, call, out);
+        if outcome.changes > 0 {
+            match &outcome.logged {
+                None => self.log_command(call.database, args),
+                Some(words) => self.log_command(call.database, words.as_args()),
+            }
+        }
         if let Some(error) = &outcome.error {
             self.count_error(error);
         }

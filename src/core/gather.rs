@@ -53,13 +53,20 @@ impl Core {
         for other in (0..cores).filter(|&other| other != home) {
             let work = Arc::clone(&work);
             let task: Task = Box::new(move |core: &mut Core| {
+                let log_before = core.log_end();
                 let part: Part = Box::new(work(core));
                 let from = core.number;
-                core.send(home, Message::Task(Box::new(move |core: &mut Core| core.add_part(number, from, part))));
+                core.send_reply(
+                    home,
+                    log_before,
+                    Message::Task(Box::new(move |core: &mut Core| core.add_part(number, from, part))),
+                );
             });
             self.send(other, Message::Task(task));
         }
+        let log_before = self.log_end();
         let part = Box::new(work(self));
+        self.await_log(client, log_before);
         self.add_part(number, home, part);
     }
 

@@ -23,6 +23,8 @@ use self::exchange::Outbox;
 use self::forward::Batch;
 use self::gather::Gathering;
 use self::latency::LatencyEvents;
+use self::log::Log;
+use self::log::recovery::Recovery;
 use self::serve::Planned;
 use self::waiting::Waiting;
 use self::watch::Watches;
@@ -41,6 +43,8 @@ pub mod flush;
 pub mod forward;
 pub mod gather;
 pub mod latency;
+mod loading;
+mod log;
 pub mod mailbox;
 mod monitor;
 mod observe;
@@ -68,6 +72,7 @@ const SPIN_NS: u64 = 40_000;
 const SHARED_LISTENER: u64 = u64::MAX;
 const SHARD_LISTENER: u64 = u64::MAX - 1;
 const WAKER: u64 = u64::MAX - 2;
+const LOG: u64 = u64::MAX - 3;
 
 /// The sockets a core listens on.
 pub struct Listeners {
@@ -107,6 +112,10 @@ pub struct Core {
     spare_buffers: Vec<Vec<u8>>,
     to_flush: Vec<ClientKey>,
     to_resume: Vec<ClientKey>,
+    /// The log, once all that was logged before is read.
+    log: Option<Log>,
+    /// The reading of the data, while it goes on.
+    pub loading: Option<Box<Recovery>>,
     /// Commands that wait for keys of this core.
     pub waiting: Waiting,
     /// What is watched of the keys of this core.
@@ -184,6 +193,8 @@ impl Core {
             spare_buffers: Vec::new(),
             to_flush: Vec::new(),
             to_resume: Vec::new(),
+            log: None,
+            loading: None,
             waiting: Waiting::default(),
             watches: Watches::default(),
             gatherings: HashMap::new(),
@@ -201,10 +212,12 @@ impl Core {
     /// Takes turns until the process stops.
     pub async fn run(mut self) {
         let mut events = Vec::with_capacity(EVENTS);
+        self.begin_loading();
         while !self.process.stopping.load(Ordering::Relaxed) {
             self.wait(&mut events);
             self.turn(&events);
         }
+        self.finish_log();
         self.send_outboxes();
         self.flush_clients();
     }
@@ -249,14 +262,16 @@ impl Core {
 
     /// One turn.
     fn turn(&mut self, events: &[epoll::Event]) {
-        self.now_ms = now_ms();
+        // The time of a log's records never goes back.
+        self.now_ms = now_ms().max(self.now_ms);
         self.take_messages();
-        let stalled = self.has_overflow();
+        let stalled = self.has_overflow() || self.is_log_stalled();
         for event in events {
             match event.data.u64() {
                 SHARED_LISTENER => self.accept(client::Door::Shared),
                 SHARD_LISTENER => self.accept(client::Door::Shard),
                 WAKER => self.process.cores[self.number].clear_signal(),
+                LOG => self.advance_log(),
                 token => {
                     self.lone.note(token);
                     let key = ClientKey::from_token(token);
@@ -274,6 +289,7 @@ impl Core {
         }
         self.end_overdue_waiting();
         self.resume_clients();
+        self.write_log();
         self.send_outboxes();
         self.flush_clients();
         self.lone.end_turn();

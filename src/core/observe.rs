@@ -23,7 +23,9 @@ impl Core {
     /// Removes every key of a database, and sees to all that follows from it.
     pub fn flush_database(&mut self, database: usize) {
         self.touch_database(database, None);
-        self.shard.keys.flush(database);
+        if self.shard.keys.flush(database) > 0 {
+            self.log_flush(database);
+        }
     }
 
     /// Exchanges two databases, and all that follows from it.
@@ -34,6 +36,7 @@ impl Core {
         self.touch_database(one, Some(other));
         self.touch_database(other, Some(one));
         self.shard.keys.swap_databases(one, other);
+        self.log_swap(one, other);
         self.waiting.note_database(one);
         self.waiting.note_database(other);
         self.serve_ready();

@@ -22,12 +22,16 @@ const STEP: usize = 256;
 impl Core {
     /// Whether there is work that does not wait for an event.
     pub(super) fn has_background_work(&self) -> bool {
-        self.expiring || self.shard.keys.has_remains()
+        self.expiring || self.shard.keys.has_remains() || self.loading.is_some()
     }
 
     /// Does background work for a bounded time.
     pub(super) fn background(&mut self) {
         if !self.has_background_work() {
+            return;
+        }
+        if self.loading.is_some() {
+            self.load();
             return;
         }
         let start = self.clock.raw();
@@ -58,6 +62,11 @@ impl Core {
             bytes_in: self.counters.bytes_in,
             bytes_out: self.counters.bytes_out,
         });
+        // While data is read, time is that of its records.
+        if self.loading.is_some() {
+            self.look_after_clients();
+            return;
+        }
         if self.configuration.settings.active_expire {
             let start = self.clock.raw();
             let effort = self.configuration.settings.active_expire_effort;
@@ -78,6 +87,7 @@ impl Core {
         }
         self.shard.evict_in_turn(self.now_ms);
         self.after_command();
+        self.tick_log();
         self.look_after_clients();
     }
 

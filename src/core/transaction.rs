@@ -243,7 +243,9 @@ impl Core {
             let owner = execution.owner;
             client.execution = Some(execution);
             if owner == self.number || (part.batch.commands.is_empty() && part.watcher.is_none()) {
+                let log_before = self.log_end();
                 let part = self.execute_part(part);
+                self.await_log(key, log_before);
                 if !self.take_part(part) {
                     return;
                 }
@@ -251,13 +253,14 @@ impl Core {
                 self.counters.forwarded += part.batch.commands.len() as u64;
                 let home = self.number;
                 let run = move |core: &mut Core| {
+                    let log_before = core.log_end();
                     let part = core.execute_part(part);
                     let settle = move |core: &mut Core| {
                         if core.take_part(part) {
                             core.continue_transaction(key);
                         }
                     };
-                    core.send(home, Message::Task(Box::new(settle)));
+                    core.send_reply(home, log_before, Message::Task(Box::new(settle)));
                 };
                 self.send(owner, Message::Task(Box::new(run)));
                 return;
@@ -276,6 +279,7 @@ impl Core {
         let mut ends = std::mem::take(&mut batch.ends);
         let mut slow = Vec::new();
         let mut start = self.clock.raw();
+        self.begin_log_group();
         for (place, (forwarded, args)) in batch.iter().enumerate() {
             let call = Call {
                 database: forwarded.database as usize,
@@ -291,6 +295,7 @@ impl Core {
             ends.push(replies.len());
         }
         self.shard.keys.no_touch = false;
+        self.end_log_group();
         self.after_command();
         batch.replies = replies;
         batch.ends = ends;

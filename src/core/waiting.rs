@@ -196,6 +196,7 @@ impl Core {
         let mut encoded = Vec::new();
         self.shard.keys.no_touch = waiter.no_touch;
         let start = self.clock.raw();
+        let log_before = self.log_end();
         let executed = self.execute_on_shard(waiter.command, waiter.words.as_args(), call, start, &mut encoded);
         self.shard.keys.no_touch = false;
         if executed.wait.is_some() {
@@ -203,7 +204,7 @@ impl Core {
             self.put_back(number, waiter);
             return true;
         }
-        self.answer(waiter.place, encoded);
+        self.answer(waiter.place, log_before, encoded);
         self.update_observed();
         true
     }
@@ -248,17 +249,20 @@ impl Core {
             }
             Ending::Silent => return,
         }
-        self.answer(waiter.place, encoded);
+        let log_before = self.log_end();
+        self.answer(waiter.place, log_before, encoded);
     }
 
-    /// Sends the reply that a waiting client was owed.
-    fn answer(&mut self, place: Place, encoded: Vec<u8>) {
+    /// Sends the reply that a waiting client was owed, once what was logged since `log_before` is acknowledged.
+    fn answer(&mut self, place: Place, log_before: u64, encoded: Vec<u8>) {
         let from = self.number;
         if place.core == from {
+            self.await_log(place.client, log_before);
             self.end_blocking(place.client, from, &encoded);
         } else {
-            self.send(
+            self.send_reply(
                 place.core,
+                log_before,
                 Message::Task(Box::new(move |core: &mut Core| core.end_blocking(place.client, from, &encoded))),
             );
         }

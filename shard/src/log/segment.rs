@@ -116,6 +116,13 @@ impl<'a> Segment<'a> {
         Ok(Segment { header, bytes: &bytes[HEADER_BYTES..], next: 0, ranges: Vec::new() })
     }
 
+    /// As [`Segment::open`], to go on at an offset in the file that [`Segment::offset`] gave.
+    pub fn open_at(bytes: &'a [u8], offset: usize) -> Result<Segment<'a>, String> {
+        let mut segment = Segment::open(bytes)?;
+        segment.next = offset.saturating_sub(HEADER_BYTES).min(segment.bytes.len());
+        Ok(segment)
+    }
+
     /// What it says of itself.
     pub fn header(&self) -> Header {
         self.header

@@ -202,7 +202,7 @@ fn choose_many(context: &mut Context<'_>, key: &[u8], count: i64) -> CommandResu
 /// Replies `count` members, any of which may come again. The reply is bounded: a few bytes of a command must not be
 /// able to ask for more memory than there is.
 fn choose_repeatedly(
-    reply: &mut crate::reply::Reply<'_>,
+    reply: &mut Reply<'_>,
     set: SetRef<'_>,
     count: u64,
     reply_bytes_max: usize,
