@@ -389,6 +389,12 @@ pub enum Group {
     Set,
     /// Sorted sets.
     SortedSet,
+    /// Bitmaps.
+    Bitmap,
+    /// HyperLogLogs.
+    HyperLogLog,
+    /// Geo.
+    Geo,
     /// Commands on keys of any type.
     Generic,
     /// Connections.
@@ -410,6 +416,9 @@ impl Group {
             Group::List => "list",
             Group::Set => "set",
             Group::SortedSet => "sorted-set",
+            Group::Bitmap => "bitmap",
+            Group::HyperLogLog => "hyperloglog",
+            Group::Geo => "geo",
             Group::Generic => "generic",
             Group::Connection => "connection",
             Group::Server => "server",

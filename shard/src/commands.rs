@@ -2,9 +2,12 @@
 
 use crate::command::Command;
 
+pub mod bitmap;
 pub mod counter;
 pub mod expire;
+pub mod geo;
 pub mod hash;
+pub mod hyperloglog;
 pub mod keys;
 pub mod limit;
 pub mod list;
@@ -31,6 +34,9 @@ pub static FAMILIES: &[&[Command]] = &[
     object::COMMANDS,
     set::COMMANDS,
     sorted_set::COMMANDS,
+    bitmap::COMMANDS,
+    hyperloglog::COMMANDS,
+    geo::COMMANDS,
 ];
 
 /// Every command of every family.
