@@ -178,11 +178,14 @@ pub fn add_to_dense(sketch: &mut [u8], element: &[u8]) -> bool {
     dense::raise(&mut sketch[HEADER_BYTES..], Place::of(element))
 }
 
-/// The dense form of a sparse sketch; header and estimate are the same.
+/// The dense form of a sketch; its estimate is the same.
 ///
 /// # Errors
 /// [`Corrupt`]
 pub fn to_dense(sketch: &[u8]) -> Result<Vec<u8>, Corrupt> {
+    if form(sketch) == Some(Form::Dense) {
+        return Ok(sketch.to_vec());
+    }
     let mut dense = vec![0; DENSE_BYTES];
     dense[..HEADER_BYTES].copy_from_slice(&sketch[..HEADER_BYTES]);
     dense[FORM] = 0;
@@ -248,7 +251,7 @@ impl Sketch {
     /// # Errors
     /// [`Corrupt`]
     pub fn into_dense(self) -> Result<Sketch, Corrupt> {
-        if self.0[FORM] == 0 { Ok(self) } else { to_dense(&self.0).map(Sketch) }
+        to_dense(&self.0).map(Sketch)
     }
 
     /// See [`estimate`].

@@ -42,7 +42,7 @@ impl FieldType {
     }
 
     /// The largest and the smallest number.
-    fn bounds(self) -> (i64, i64) {
+    pub(super) fn bounds(self) -> (i64, i64) {
         if self.signed {
             let largest = i64::MAX >> (64 - self.width);
             (largest, !largest)
@@ -52,7 +52,7 @@ impl FieldType {
     }
 
     /// The number that the low bits of `value` stand for.
-    fn truncate(self, value: i64) -> i64 {
+    pub(super) fn truncate(self, value: i64) -> i64 {
         let unused = 64 - self.width;
         if self.signed { value << unused >> unused } else { ((value as u64) << unused >> unused) as i64 }
     }

@@ -37,7 +37,7 @@ proptest! {
     #[test]
     fn registers_are_raised_as_in_a_map(
         // Close neighbours with few values, so that runs are split and joined in every way.
-        near in prop::collection::vec((prop_oneof![0usize..80, 16_300..REGISTERS, 8_000..8_010], 1u8..5), 0..300),
+        near in prop::collection::vec((prop_oneof![0usize..80, 16_300..REGISTERS, 8_000usize..8_010], 1u8..5), 0..300),
         far in prop::collection::vec((0..REGISTERS, 1u8..=51), 0..20),
         longest_sparse in prop_oneof![Just(3000usize), 0usize..200],
     ) {
