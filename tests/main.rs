@@ -1,6 +1,7 @@
 //! Black-box promises of the server: each file has one subject, each test states what a client can rely on.
 
 mod administration;
+mod bitmaps;
 mod clients;
 mod cluster;
 mod command_line;
@@ -9,7 +10,9 @@ mod connection;
 mod counters;
 mod differential;
 mod expiry;
+mod geo;
 mod hashes;
+mod hyperloglogs;
 mod info;
 mod keys;
 mod lists;

@@ -286,10 +286,9 @@ impl KeySpec {
                 None => return true,
             },
         };
-        if begin >= args.len() {
-            return false;
-        }
         match self.find {
+            // Keys that may be left out, and are.
+            Find::Range { .. } if begin >= args.len() => true,
             Find::Range { last, step, limit } => {
                 let last = if last >= 0 {
                     begin + last as usize

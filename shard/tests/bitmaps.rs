@@ -150,7 +150,7 @@ fn bits_are_set_where_the_string_is() {
 #[test]
 fn a_versioned_value_is_not_changed_in_place() {
     let mut shard = support::shard(Settings::default(), 1);
-    support::run(&mut shard, NOW_MS, "SETV k abc 1");
+    support::run(&mut shard, NOW_MS, "SETV k abc");
     for line in ["SETBIT k 1 1", "BITFIELD k SET u8 0 1"] {
         let reply = support::run(&mut shard, NOW_MS, line);
         assert_eq!(reply, b"-ERR the value has a version, change it with SETV\r\n", "{line}");

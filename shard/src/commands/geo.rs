@@ -1,6 +1,7 @@
 //! Places, held as the scores of sorted sets.
 
 mod add;
+mod nearest;
 mod options;
 mod read;
 mod search;

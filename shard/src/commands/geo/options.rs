@@ -5,6 +5,7 @@ use crate::commands::options::integer_at;
 use crate::error::CommandError;
 use crate::geo::{Area, Place, Shape};
 use crate::number::parse_f64;
+use crate::slot::key_slot;
 use crate::sorted_set::SortedSetRef;
 
 /// The place whose longitude and latitude are at word `index`, which must be there, and the one behind it.
@@ -183,7 +184,12 @@ impl<'a> Options<'a> {
         let left = args.len() - index - 1;
         let stores = args.is(index, "store") || args.is(index, "storedist");
         if stores && syntax == Syntax::Radius && left >= 1 {
-            self.destination = Some(args.at(index + 1));
+            let destination = args.at(index + 1);
+            // The last one counts, but only the first behind each word was known when the slots of keys were compared.
+            if self.destination.is_some_and(|first| key_slot(first) != key_slot(destination)) {
+                return Err(CommandError::CROSS_SLOT);
+            }
+            self.destination = Some(destination);
             self.store_distance = args.is(index, "storedist");
             return Ok(2);
         }

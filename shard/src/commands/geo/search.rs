@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use super::nearest::sort_first;
 use super::options::{Options, Order, Syntax, circle_at, place_at, place_of};
 use super::read::{reply_distance, reply_place};
 use crate::args::Args;
@@ -43,25 +44,17 @@ fn members_within<'a>(set: SortedSetRef<'a>, area: &Area, limit: usize) -> Vec<F
     found
 }
 
-/// Puts members in order and keeps the first `count` of them. Those at the same distance stay in the order they have.
-fn sort(found: &mut Vec<Found<'_>>, order: Order, count: usize) {
+/// Puts the first `count` members in order, and leaves the others behind them.
+fn sort(found: &mut [Found<'_>], order: Order, count: usize) {
     let compare = |one: &Found<'_>, other: &Found<'_>| {
         let ordering = one.distance_m.partial_cmp(&other.distance_m).unwrap_or(Ordering::Equal);
         if order == Order::Descending { ordering.reverse() } else { ordering }
     };
-    if count >= found.len() {
+    if count < found.len() {
+        sort_first(found, count, &compare);
+    } else {
         found.sort_by(compare);
-        return;
     }
-    // Few of many: those that belong in front are found first, and only they are sorted.
-    let mut numbered: Vec<(usize, Found<'_>)> = found.drain(..).enumerate().collect();
-    let compare = |one: &(usize, Found<'_>), other: &(usize, Found<'_>)| {
-        compare(&one.1, &other.1).then(one.0.cmp(&other.0))
-    };
-    numbered.select_nth_unstable_by(count, compare);
-    numbered.truncate(count);
-    numbered.sort_unstable_by(compare);
-    found.extend(numbered.into_iter().map(|(_, found)| found));
 }
 
 /// Searches the set at word `source`. `before` reads the centre and the shape where they stand before the options, which
