@@ -25,7 +25,7 @@ fn bits_are_set_and_read_one_by_one() {
         EXPIRETIME n => :9000000000
         SETBIT k -1 1 => -ERR bit offset is not an integer or out of range
         SETBIT k x 1 => -ERR bit offset is not an integer or out of range
-        SETBIT k "#1" 1 => -ERR bit offset is not an integer or out of range
+        SETBIT k #1 1 => -ERR bit offset is not an integer or out of range
         SETBIT k 4294967296 1 => -ERR bit offset is not an integer or out of range
         SETBIT k 1 2 => -ERR bit is not an integer or out of range
         SETBIT k 1 x => -ERR bit is not an integer or out of range

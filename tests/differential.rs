@@ -368,7 +368,10 @@ impl Generator {
             // Hundredths of a degree: far enough from each other that no two distances are the same.
             "LON" => format!("{}", f64::from(self.random.random_range(-18_000_i32..=18_000)) / 100.0),
             "LAT" => format!("{}", f64::from(self.random.random_range(-8_500_i32..=8_500)) / 100.0),
-            "R" => self.random.random_range(0..10_u64.pow(self.random.random_range(1..8))).to_string(),
+            "R" => {
+                let digits = self.random.random_range(1..8);
+                self.random.random_range(0..10_u64.pow(digits)).to_string()
+            }
             "U" => self.pick(&["m", "km", "KM", "ft", "mi", "ells"]).to_owned(),
             "I" => self.random.random_range(-20_i64..100).to_string(),
             "BIG" => (self.random.random::<i64>() >> self.random.random_range(0..4)).to_string(),
