@@ -2,6 +2,7 @@
 
 mod administration;
 mod blocking;
+mod bitmaps;
 mod clients;
 mod cluster;
 mod command_line;
@@ -10,7 +11,9 @@ mod connection;
 mod counters;
 mod differential;
 mod expiry;
+mod geo;
 mod hashes;
+mod hyperloglogs;
 mod info;
 mod keys;
 mod lists;

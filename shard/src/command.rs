@@ -286,10 +286,9 @@ impl KeySpec {
                 None => return true,
             },
         };
-        if begin >= args.len() {
-            return false;
-        }
         match self.find {
+            // Keys that may be left out, and are.
+            Find::Range { .. } if begin >= args.len() => true,
             Find::Range { last, step, limit } => {
                 let last = if last >= 0 {
                     begin + last as usize
@@ -389,6 +388,12 @@ pub enum Group {
     Set,
     /// Sorted sets.
     SortedSet,
+    /// Bitmaps.
+    Bitmap,
+    /// HyperLogLogs.
+    HyperLogLog,
+    /// Geo.
+    Geo,
     /// Commands on keys of any type.
     Generic,
     /// Connections.
@@ -412,6 +417,9 @@ impl Group {
             Group::List => "list",
             Group::Set => "set",
             Group::SortedSet => "sorted-set",
+            Group::Bitmap => "bitmap",
+            Group::HyperLogLog => "hyperloglog",
+            Group::Geo => "geo",
             Group::Generic => "generic",
             Group::Connection => "connection",
             Group::Server => "server",

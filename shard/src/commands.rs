@@ -5,9 +5,12 @@ use std::sync::LazyLock;
 
 use crate::command::Command;
 
+pub mod bitmap;
 pub mod counter;
 pub mod expire;
+pub mod geo;
 pub mod hash;
+pub mod hyperloglog;
 pub mod keys;
 pub mod limit;
 pub mod list;
@@ -34,6 +37,9 @@ pub static FAMILIES: &[&[Command]] = &[
     object::COMMANDS,
     set::COMMANDS,
     sorted_set::COMMANDS,
+    bitmap::COMMANDS,
+    hyperloglog::COMMANDS,
+    geo::COMMANDS,
 ];
 
 /// Every command of every family.

@@ -338,6 +338,12 @@ impl Keys {
         std::mem::take(&mut self.changes)
     }
 
+    /// Notes that `key` changed where Redis has no event for it: in how its value is represented, or as a side effect.
+    #[inline]
+    pub fn changed_without_event(&mut self, _key: &[u8]) {
+        self.stats.dirty += 1;
+    }
+
     /// Removes every key of database `database`; returns how many there were. Memory is freed piecemeal.
     pub fn flush(&mut self, database: usize) -> usize {
         let len = self.databases[database].len();

@@ -5,7 +5,7 @@
 //!
 //! - memory: [`slab`] (blocks), [`entry`] (a key and its value in one block), [`table`] (entries by hash);
 //! - values: [`packed`] and [`ordered`] sequences, the collections ([`hash`], [`list`], [`set`], [`sorted_set`]) and
-//!   [`limit`]ers;
+//!   [`limit`]ers; strings as [`bits`] and as [`hyperloglog`]s, scores as places ([`geo`]);
 //! - [`database`]: a table a slot; [`keys`]: the keyspace with expiry; [`eviction`] and [`expiry`] keep it in bounds;
 //! - [`commands`]: a file a family, each command with all that is known of it ([`command`]);
 //! - [`shard`]: executes commands.
@@ -18,6 +18,7 @@ pub mod access;
 mod arena;
 pub mod args;
 pub mod changes;
+pub mod bits;
 mod chunk;
 pub mod command;
 pub mod commands;
@@ -28,9 +29,11 @@ pub mod error;
 pub mod events;
 pub mod eviction;
 pub mod expiry;
+pub mod geo;
 pub mod glob;
 pub mod hash;
 pub mod huge_pages;
+pub mod hyperloglog;
 pub mod keys;
 pub mod limit;
 pub mod list;

@@ -78,6 +78,8 @@ pub struct Settings {
     pub zset_max_listpack_value: usize,
     /// Size of a list's packed nodes: positive, in elements; negative, -1 to -5 for 4 to 64 KiB.
     pub list_max_listpack_size: i64,
+    /// Longest sparse HyperLogLog, in bytes.
+    pub hll_sparse_max_bytes: usize,
     /// Longest bulk string, in bytes.
     pub proto_max_bulk_len: usize,
     /// Memory the whole process may use, in bytes; 0 for no limit.
@@ -107,6 +109,7 @@ impl Default for Settings {
             zset_max_listpack_entries: 128,
             zset_max_listpack_value: 64,
             list_max_listpack_size: -2,
+            hll_sparse_max_bytes: 3000,
             proto_max_bulk_len: 512 * 1024 * 1024,
             maxmemory: 0,
             maxmemory_policy: EvictionPolicy::NoEviction,

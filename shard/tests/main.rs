@@ -1,10 +1,13 @@
 //! Promises of the shard, checked against plain models.
 
+mod bitmaps;
 mod copies;
 mod entry;
 mod eviction;
 mod generic;
+mod geo;
 mod hash;
+mod hyperloglogs;
 mod limit;
 mod native_counters;
 mod scan;

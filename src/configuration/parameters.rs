@@ -77,6 +77,7 @@ pub static PARAMETERS: &[Parameter] = &[
     sized!(Integer "zset-max-listpack-entries" "zset-max-ziplist-entries", settings.zset_max_listpack_entries as usize, ANY_SIZE),
     sized!(Memory "zset-max-listpack-value" "zset-max-ziplist-value", settings.zset_max_listpack_value as usize, ANY_SIZE),
     sized!(Integer "list-max-listpack-size" "list-max-ziplist-size", settings.list_max_listpack_size as i64, (i32::MIN as i64, i32::MAX as i64)),
+    sized!(Memory "hll-sparse-max-bytes", settings.hll_sparse_max_bytes as usize, ANY_SIZE),
     sized!(Memory "proto-max-bulk-len", settings.proto_max_bulk_len as usize, (1 << 20, MAX_REQUEST_BYTES)),
     sized!(Memory "client-query-buffer-limit", client_query_buffer_limit as usize, (1 << 20, MAX_REQUEST_BYTES)),
     sized!(Memory "maxmemory", settings.maxmemory as u64, ANY_SIZE),

@@ -1,13 +1,13 @@
 //! Sorted sets.
 
-mod add;
+pub(in crate::commands) mod add;
 mod blocking;
 mod combine;
 mod pop;
 mod range;
 mod read;
 mod remove;
-mod store;
+pub(in crate::commands) mod store;
 
 use crate::command::{Begin, Categories, Command, Find, Flags, Group, Handler, KeyFlags, KeySpec, Spec};
 use crate::packed::Element;
@@ -389,7 +389,7 @@ pub static COMMANDS: &[Command] = &[
 
 /// Replies a member.
 #[inline]
-fn reply_member(reply: &mut Reply<'_>, member: Element<'_>) {
+pub(in crate::commands) fn reply_member(reply: &mut Reply<'_>, member: Element<'_>) {
     match member {
         Element::Bytes(bytes) => reply.bulk(bytes),
         Element::Int(value) => reply.bulk_integer(value),
