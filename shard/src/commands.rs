@@ -3,6 +3,7 @@
 use crate::command::Command;
 
 pub mod counter;
+pub mod dump;
 pub mod expire;
 pub mod hash;
 pub mod keys;
@@ -11,6 +12,7 @@ pub mod list;
 pub mod object;
 pub mod options;
 pub mod set;
+pub mod sort;
 pub mod sorted_set;
 pub mod string;
 pub mod version;
@@ -21,6 +23,7 @@ pub static FAMILIES: &[&[Command]] = &[
     string::set::COMMANDS,
     string::exchange::COMMANDS,
     string::edit::COMMANDS,
+    string::lcs::COMMANDS,
     counter::COMMANDS,
     version::COMMANDS,
     list::COMMANDS,
@@ -29,6 +32,8 @@ pub static FAMILIES: &[&[Command]] = &[
     keys::COMMANDS,
     expire::COMMANDS,
     object::COMMANDS,
+    dump::COMMANDS,
+    sort::COMMANDS,
     set::COMMANDS,
     sorted_set::COMMANDS,
 ];
