@@ -6,11 +6,17 @@ mod eviction;
 mod generic;
 mod hash;
 mod limit;
+mod lcs;
 mod native_counters;
+mod rdb;
 mod scan;
 mod set;
 mod slot_tables;
+mod sort;
 mod sorted_set;
 mod strings;
 mod support;
 mod table;
+
+#[global_allocator]
+static ALLOCATOR: support::heap::CountingAllocator = support::heap::CountingAllocator;
