@@ -108,8 +108,9 @@ fn what_cannot_be_done_is_said() {
         MIGRATE 127.0.0.1 1 missing 0 1000 => +NOKEY
         MIGRATE 127.0.0.1 1 "" 0 1000 KEYS {t}y {t}z => +NOKEY
         MIGRATE 127.0.0.1 1 "" 0 1000 KEYS => +NOKEY
-        MIGRATE 127.0.0.1 1 k 0 1000 => -IOERR error or timeout connecting to the client
-        MIGRATE 127.0.0.1 port k 0 1000 => -IOERR error or timeout connecting to the client
+        MIGRATE 127.0.0.1 1 k 0 1000 => -IOERR error or timeout writing to target instance
+        MIGRATE 127.0.0.1 port k 0 1000 => -IOERR error or timeout writing to target instance
+        MIGRATE no.such.host.invalid 1 k 0 1000 => -IOERR error or timeout connecting to the client
         MIGRATE 127.0.0.1 1 k 0 x => -ERR value is not an integer or out of range
         MIGRATE 127.0.0.1 1 k x 1000 => -ERR value is not an integer or out of range
         MIGRATE 127.0.0.1 1 k 0 1000 WHAT => -ERR syntax error

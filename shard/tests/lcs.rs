@@ -20,11 +20,8 @@ fn length(a: &[u8], b: &[u8]) -> usize {
     let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
     for i in 1..=a.len() {
         for j in 1..=b.len() {
-            table[i][j] = if a[i - 1] == b[j - 1] {
-                table[i - 1][j - 1] + 1
-            } else {
-                table[i - 1][j].max(table[i][j - 1])
-            };
+            table[i][j] =
+                if a[i - 1] == b[j - 1] { table[i - 1][j - 1] + 1 } else { table[i - 1][j].max(table[i][j - 1]) };
         }
     }
     table[a.len()][b.len()]

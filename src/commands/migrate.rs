@@ -132,8 +132,9 @@ fn migrate(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     let core = &mut *request.core;
     let owner = core.process.owner(first);
     let one_slot = keys.iter().all(|key| key_slot(key) == first);
-    let any_slot = core.configuration.settings.cross_slot;
-    if !one_slot && !(any_slot && keys.iter().all(|key| core.process.owner(key_slot(key)) == owner)) {
+    let may_go_together = one_slot
+        || core.configuration.settings.cross_slot && keys.iter().all(|key| core.process.owner(key_slot(key)) == owner);
+    if !may_go_together {
         return Err(CommandError::CROSS_SLOT);
     }
     let Some(client) = core.clients.get(request.client) else { return Ok(Flow::Done) };
@@ -205,9 +206,9 @@ impl Work {
             let taken = items.iter().zip(&transferred.taken).filter(|(_, taken)| **taken);
             for (item, _) in taken {
                 let is_due = item.deadline_ms.is_some_and(|deadline_ms| deadline_ms <= now_ms);
-                let is_same = keys.peek(&item.key).map(|entry| {
-                    entry.deadline_ms() == item.deadline_ms && rdb::dump(entry) == item.payload
-                });
+                let is_same = keys
+                    .peek(&item.key)
+                    .map(|entry| entry.deadline_ms() == item.deadline_ms && rdb::dump(entry) == item.payload);
                 match is_same {
                     Some(true) => {
                         keys.remove(&item.key);

@@ -220,11 +220,7 @@ fn weigh(keys: &mut Keys, options: &Options<'_>, elements: &mut Elements) -> Com
             item.score = score.unwrap_or_default();
         }
     }
-    if is_number {
-        Ok(())
-    } else {
-        Err(CommandError::new("ERR One or more scores can't be converted into double"))
-    }
+    if is_number { Ok(()) } else { Err(CommandError::new("ERR One or more scores can't be converted into double")) }
 }
 
 fn reply<'e>(

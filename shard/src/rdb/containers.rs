@@ -5,11 +5,11 @@
 use super::LoadError::{self, Damaged};
 use crate::packed::{self, Element};
 
-mod zipmap;
 mod ziplist;
+mod zipmap;
 
-pub(super) use zipmap::walk_zipmap;
 pub(super) use ziplist::walk_ziplist;
+pub(super) use zipmap::walk_zipmap;
 
 /// Bytes of a listpack before its elements: its length in bytes and the number of its elements.
 const LISTPACK_HEADER: usize = 6;

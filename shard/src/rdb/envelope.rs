@@ -30,8 +30,8 @@ pub fn dump(entry: EntryRef<'_>) -> Vec<u8> {
 pub fn open(payload: &[u8]) -> Option<&[u8]> {
     let (checked, checksum) = payload.split_last_chunk::<8>()?;
     let (content, version) = checked.split_last_chunk::<2>()?;
-    let is_right = u16::from_le_bytes(*version) <= VERSION_READ
-        && u64::from_le_bytes(*checksum) == CHECKSUM.checksum(checked);
+    let is_right =
+        u16::from_le_bytes(*version) <= VERSION_READ && u64::from_le_bytes(*checksum) == CHECKSUM.checksum(checked);
     is_right.then_some(content)
 }
 

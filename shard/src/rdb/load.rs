@@ -33,10 +33,9 @@ pub fn load(
 ) -> Result<Entry, LoadError> {
     match value_type {
         super::TYPE_STRING => load_string(reader, header),
-        super::TYPE_LIST
-        | super::TYPE_LIST_ZIPLIST
-        | super::TYPE_LIST_QUICKLIST
-        | super::TYPE_LIST_QUICKLIST_2 => load_list(reader, value_type, header, list::Limit::of(settings)),
+        super::TYPE_LIST | super::TYPE_LIST_ZIPLIST | super::TYPE_LIST_QUICKLIST | super::TYPE_LIST_QUICKLIST_2 => {
+            load_list(reader, value_type, header, list::Limit::of(settings))
+        }
         super::TYPE_SET | super::TYPE_SET_INTSET | super::TYPE_SET_LISTPACK => {
             load_set(reader, value_type, header, set::Limits::of(settings))
         }
@@ -93,7 +92,14 @@ fn load_list(
         _ => {
             for _ in 0..reader.count()? {
                 match reader.number()? {
-                    super::NODE_PLAIN => push(reader.text()?.element())?,
+                    super::NODE_PLAIN => {
+                        let element = reader.text()?;
+                        // Only what is long gets a node of its own.
+                        if element.element().is_empty() {
+                            return Err(Damaged);
+                        }
+                        push(element.element())?;
+                    }
                     super::NODE_PACKED => walk_listpack(&reader.blob()?, &mut push)?,
                     _ => return Err(Damaged),
                 }
@@ -274,9 +280,7 @@ fn load_hash(
                 super::TYPE_HASH_ZIPLIST => walk_ziplist,
                 _ => walk_listpack,
             };
-            walk_groups::<2>(&reader.blob()?, walk, &mut |[field, value]| {
-                fields.add(field.element(), value.element())
-            })
+            walk_groups::<2>(&reader.blob()?, walk, &mut |[field, value]| fields.add(field.element(), value.element()))
         }
     };
     pairs.map(|()| fields.entry)

@@ -130,6 +130,7 @@ fn what_redis_would_not_write_is_refused() {
         typed(14, b"\0"),
         typed(16, &blob(&listpack(&[]))),
         typed(18, b"\0"),
+        typed(18, b"\x01\x01\0"),
         typed(20, &blob(&listpack(&[]))),
         typed(24, b"\0\0\0\0\0\0\0\0\0"),
         // Repeated members, missing values.

@@ -96,12 +96,21 @@ pub fn contents() -> Vec<(Vec<u8>, Vec<&'static str>)> {
         (typed(5, b"\x01\x01m\x00\x00\x00\x00\x00\x00\xf8\xbf"), vec!["m", "-1.5"]),
         (typed(9, &blob(b"\x02\x01f\x02\x01vv_\x01g\x00\x00\xff")), vec!["f", "vv", "g", ""]),
         (typed(9, &blob(b"\xfe\x01f\xfe\x02\x00\x00\x00\x00vv\xff")), vec!["f", "vv"]),
-        (typed(10, &blob(&ziplist(&[entry(b"a"), vec![0xf3], entry(long.as_bytes()), entry(b"")]))), vec!["a", "2", long, ""]),
+        (
+            typed(10, &blob(&ziplist(&[entry(b"a"), vec![0xf3], entry(long.as_bytes()), entry(b"")]))),
+            vec!["a", "2", long, ""],
+        ),
         (typed(11, &blob(b"\x02\0\0\0\x02\0\0\0\xff\xff\x05\x00")), vec!["-1", "5"]),
         (typed(11, &blob(b"\x08\0\0\0\x01\0\0\0\x01\0\0\0\0\0\0\0")), vec!["1"]),
-        (typed(12, &blob(&ziplist(&[entry(b"m"), entry(b"-0.25"), entry(b"n"), vec![0xf3]]))), vec!["m", "-0.25", "n", "2"]),
+        (
+            typed(12, &blob(&ziplist(&[entry(b"m"), entry(b"-0.25"), entry(b"n"), vec![0xf3]]))),
+            vec!["m", "-0.25", "n", "2"],
+        ),
         (typed(13, &blob(&small)), vec!["a", "2", "b", "x"]),
-        (typed(14, &nodes(&[blob(&small), blob(&ziplist(&[])), blob(&small)])), vec!["a", "2", "b", "x", "a", "2", "b", "x"]),
+        (
+            typed(14, &nodes(&[blob(&small), blob(&ziplist(&[])), blob(&small)])),
+            vec!["a", "2", "b", "x", "a", "2", "b", "x"],
+        ),
         (typed(16, &blob(&listpack(&["f", "v", "g", "w"]))), vec!["f", "v", "g", "w"]),
         (typed(17, &blob(&listpack(&["m", "2.5", "n", "10"]))), vec!["m", "2.5", "n", "10"]),
         // Out of order, which Redis would not write: what counts are the scores.

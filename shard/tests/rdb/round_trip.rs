@@ -26,7 +26,8 @@ fn value() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let integers = proptest::collection::vec(any::<i64>().prop_map(|n| n >> (n & 63)), 1..30);
     let score = prop_oneof![
         (-50_i32..50).prop_map(|score| (f64::from(score) / 4.0).to_string()),
-        any::<f64>().prop_filter("no NaN", |score| !score.is_nan())
+        any::<f64>()
+            .prop_filter("no NaN", |score| !score.is_nan())
             // A packed sorted set, here and in Redis, has no negative zero.
             .prop_map(|score| format!("{:e}", score + 0.0)),
         Just("inf".to_owned()),

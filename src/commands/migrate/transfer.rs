@@ -92,8 +92,11 @@ impl Link {
             }
             Err(last)
         };
-        let socket =
-            connect().map_err(|_| CommandError::new("IOERR error or timeout connecting to the client"))?;
+        // To Redis a connection that is refused is one that cannot be written to.
+        let socket = connect().map_err(|error| match error.kind() {
+            io::ErrorKind::ConnectionRefused => broken("writing"),
+            _ => CommandError::new("IOERR error or timeout connecting to the client"),
+        })?;
         let mut link = Link { socket: BufReader::new(socket), unsent: Vec::new() };
         if !target.credentials.is_empty() {
             let words: Vec<&[u8]> = target.credentials.iter().map(Vec::as_slice).collect();
@@ -107,12 +110,7 @@ impl Link {
         Ok(link)
     }
 
-    fn send_all(
-        &mut self,
-        target: &Target,
-        items: &[Item],
-        transferred: &mut Transferred,
-    ) -> Result<(), CommandError> {
+    fn send_all(&mut self, target: &Target, items: &[Item], transferred: &mut Transferred) -> Result<(), CommandError> {
         let mut awaited = Vec::new();
         for (index, item) in items.iter().enumerate() {
             let ttl_ms = match item.deadline_ms.map(|deadline_ms| deadline_ms.saturating_sub(now_ms())) {

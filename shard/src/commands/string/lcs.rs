@@ -1,7 +1,7 @@
 //! The longest common subsequence of two strings.
 
 use crate::args::Args;
-use crate::command::{Categories, Command, Find, Begin, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Begin, Categories, Command, Find, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::commands::options::integer_at;
 use crate::commands::string::string_bytes;
 use crate::context::Context;
