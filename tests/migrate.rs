@@ -56,7 +56,8 @@ fn check_moves(from: &Server, to: &Server) {
     assert_eq!(source.line("EXISTS {t}x {t}y"), Value::Integer(0));
     assert_eq!(source.line("EXISTS {t}0"), Value::Integer(1));
     assert_eq!(target.line("MGET {t}x {t}y").elements().len(), 2);
-    assert_eq!(source.line("DEL {t}0 k"), Value::Integer(2));
+    assert_eq!(source.line("DEL {t}0"), Value::Integer(1));
+    assert_eq!(source.line("DEL k"), Value::Integer(1));
     target.line("FLUSHALL");
 }
 
@@ -79,13 +80,15 @@ fn keys_move_to_redis_and_from_it() {
 
 #[test]
 fn passwords_are_given_where_they_are_asked_for() {
-    let Some(redis) = Server::start_redis(&["--user", "mover on >key ~* +@all"]) else {
+    let Some(redis) = Server::start_redis(&[]) else {
         println!("skipped: no redis-server on PATH to move keys to");
         return;
     };
     let server = Server::start();
     let mut connection = server.connect();
-    redis.connect().line("CONFIG SET requirepass secret");
+    let mut operator = redis.connect();
+    operator.line("ACL SETUSER mover on >key ~* +@all");
+    operator.line("CONFIG SET requirepass secret");
     connection.line("SET k v");
     let without = migrate(&mut connection, redis.port(), "k 0 5000");
     assert_eq!(without.error(), "ERR Target instance replied with error: NOAUTH Authentication required.");
