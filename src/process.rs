@@ -42,6 +42,8 @@ pub struct Process {
     pub connected: AtomicUsize,
     /// Clients that get what `MONITOR` shows.
     pub monitors: AtomicUsize,
+    /// Calls of `MIGRATE` whose data are under way.
+    pub migrations: AtomicUsize,
     /// Most memory that was seen in use, in bytes.
     pub peak_memory: AtomicU64,
     /// Slow commands.
@@ -75,6 +77,7 @@ impl Process {
             stopping: AtomicBool::new(false),
             connected: AtomicUsize::new(0),
             monitors: AtomicUsize::new(0),
+            migrations: AtomicUsize::new(0),
             peak_memory: AtomicU64::new(0),
             slow_log: Mutex::new(slow_log),
             next_client: AtomicU64::new(1),

@@ -2,12 +2,10 @@
 //!
 //! `RUVIO_DIFFERENTIAL_COMMANDS` sets how many commands run, `RUVIO_DIFFERENTIAL_SEED` repeats a run that failed.
 
-use crate::support::{Connection, PortBlock, Server, Value, encode_command};
+use crate::support::{Connection, Server, Value, encode_command};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
-use std::process::Command;
-use tempfile::TempDir;
 
 const BATCH: usize = 40;
 const WRONG_WORDS: [&str; 12] = [
@@ -56,7 +54,7 @@ const TAKE_MORE_WORDS: [&str; 12] = [
 ];
 
 /// Templates of commands: `Generator::word` says what each word in short capitals stands for.
-const TEMPLATES: [&str; 279] = [
+const TEMPLATES: [&str; 295] = [
     "SET K V",
     "SET K V",
     "SET K I",
@@ -335,6 +333,22 @@ const TEMPLATES: [&str; 279] = [
     "ZADD LEX 0 M 0 M",
     "ZADD LEX 0 M 0 M 0 M",
     "DBSIZE",
+    "SET WK I",
+    "SET WK F",
+    "SORT K",
+    "SORT K DESC LIMIT N P",
+    "SORT K ALPHA STORE K",
+    "SORT K STORE K DESC LIMIT P N",
+    "SORT K BY WP",
+    "SORT K BY WP DESC GET # GET WP",
+    "SORT K BY WP LIMIT P P STORE K",
+    "SORT_RO K LIMIT N N",
+    "SORT_RO K W",
+    "LCS K K",
+    "LCS K K LEN",
+    "LCS K K IDX",
+    "LCS K K IDX MINMATCHLEN P WITHMATCHLEN",
+    "LCS K K W",
     "SELECT D",
 ];
 
@@ -355,6 +369,9 @@ impl Generator {
                 let name = self.pick(&["a", "b", "c", "d", "e", "f"]);
                 format!("{{{}}}{name}", self.tag)
             }
+            // Weights for SORT, and the pattern that finds them.
+            "WK" => format!("{{{}}}w_m{}", self.tag, self.random.random_range(0..12)),
+            "WP" => format!("{{{}}}w_*", self.tag),
             // Ranges by name are defined where all scores are equal: no other command uses this key.
             "LEX" => format!("{{{}}}lex", self.tag),
             "M" if self.random.random_ratio(1, 40) => "m".repeat(self.random.random_range(60..200)),
@@ -481,22 +498,13 @@ fn contents(connection: &mut Connection) -> Vec<(String, String)> {
     contents
 }
 
-pub fn start_redis() -> Option<Server> {
-    Command::new("redis-server").arg("--version").output().ok()?;
-    let ports = PortBlock::claim();
-    let directory = TempDir::with_prefix("ruvio-test-").expect("a folder for the server");
-    let mut command = Command::new("redis-server");
-    command.args(["--port", &ports.port(0).to_string(), "--save", "", "--appendonly", "no"]);
-    Some(Server::from_command(command, ports, directory))
-}
-
 fn number_from_environment(name: &str) -> Option<u64> {
     Some(std::env::var(name).ok()?.parse().unwrap_or_else(|_| panic!("{name} is no number")))
 }
 
 #[test]
 fn random_commands_are_answered_as_redis_answers_them() {
-    let Some(redis) = start_redis() else {
+    let Some(redis) = Server::start_redis(&[]) else {
         println!("skipped: no redis-server on PATH to compare with");
         return;
     };

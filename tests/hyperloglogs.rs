@@ -1,6 +1,5 @@
 //! HyperLogLogs: the commands, and their values on the way between this server and Redis.
 
-use crate::differential::start_redis;
 use crate::support::{Connection, Server, Value, replies};
 
 #[test]
@@ -114,7 +113,7 @@ fn both(ours: &mut Connection, theirs: &mut Connection, line: &str) -> Value {
 
 #[test]
 fn values_move_between_this_server_and_redis_byte_for_byte() {
-    let Some(redis) = start_redis() else {
+    let Some(redis) = Server::start_redis(&[]) else {
         println!("skipped: no redis-server on PATH to compare with");
         return;
     };

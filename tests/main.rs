@@ -1,8 +1,8 @@
 //! Black-box promises of the server: each file has one subject, each test states what a client can rely on.
 
 mod administration;
-mod blocking;
 mod bitmaps;
+mod blocking;
 mod clients;
 mod cluster;
 mod command_line;
@@ -10,6 +10,7 @@ mod configuration;
 mod connection;
 mod counters;
 mod differential;
+mod dump;
 mod expiry;
 mod geo;
 mod hashes;
@@ -17,6 +18,7 @@ mod hyperloglogs;
 mod info;
 mod keys;
 mod lists;
+mod migrate;
 mod native_counters;
 mod native_due;
 mod native_limits;
@@ -25,6 +27,7 @@ mod protocol;
 mod routing;
 mod seed_session;
 mod sets;
+mod sort;
 mod sorted_sets;
 mod strings;
 mod support;

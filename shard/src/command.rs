@@ -228,6 +228,9 @@ pub enum Begin {
         /// Where the search starts.
         start: i32,
     },
+    /// Where only the command's own reading of its words tells (`unknown` in Redis): it is given the words and shows
+    /// the index of each key to the visitor.
+    Unknown(fn(Args<'_>, &mut dyn FnMut(usize))),
 }
 
 /// How a key specification finds keys.
@@ -252,6 +255,8 @@ pub enum Find {
         /// Distance between keys.
         step: usize,
     },
+    /// What belongs to [`Begin::Unknown`].
+    Unknown,
 }
 
 impl KeySpec {
@@ -275,6 +280,11 @@ impl KeySpec {
         KeySpec { begin: Begin::Index(index), find: Find::Count { count: 0, first: 1, step: 1 }, flags }
     }
 
+    /// Keys that `find` finds, see [`Begin::Unknown`].
+    pub const fn unknown(find: fn(Args<'_>, &mut dyn FnMut(usize)), flags: KeyFlags) -> KeySpec {
+        KeySpec { begin: Begin::Unknown(find), find: Find::Unknown, flags }
+    }
+
     /// Calls `visit` with the index of each key word. False when the words do not fit the specification.
     #[inline]
     pub fn visit(&self, args: Args<'_>, mut visit: impl FnMut(usize)) -> bool {
@@ -285,10 +295,15 @@ impl KeySpec {
                 // An optional clause that is not there.
                 None => return true,
             },
+            Begin::Unknown(find) => {
+                find(args, &mut visit);
+                return true;
+            }
         };
         match self.find {
             // Keys that may be left out, and are.
             Find::Range { .. } if begin >= args.len() => true,
+            Find::Unknown => true,
             Find::Range { last, step, limit } => {
                 let last = if last >= 0 {
                     begin + last as usize

@@ -7,6 +7,7 @@ use crate::command::Command;
 
 pub mod bitmap;
 pub mod counter;
+pub mod dump;
 pub mod expire;
 pub mod geo;
 pub mod hash;
@@ -17,6 +18,7 @@ pub mod list;
 pub mod object;
 pub mod options;
 pub mod set;
+pub mod sort;
 pub mod sorted_set;
 pub mod string;
 pub mod version;
@@ -27,6 +29,7 @@ pub static FAMILIES: &[&[Command]] = &[
     string::set::COMMANDS,
     string::exchange::COMMANDS,
     string::edit::COMMANDS,
+    string::lcs::COMMANDS,
     counter::COMMANDS,
     version::COMMANDS,
     list::COMMANDS,
@@ -35,6 +38,8 @@ pub static FAMILIES: &[&[Command]] = &[
     keys::COMMANDS,
     expire::COMMANDS,
     object::COMMANDS,
+    dump::COMMANDS,
+    sort::COMMANDS,
     set::COMMANDS,
     sorted_set::COMMANDS,
     bitmap::COMMANDS,

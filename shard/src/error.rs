@@ -45,6 +45,8 @@ impl CommandError {
         VERSIONED = "ERR the value has a version, change it with SETV";
         /// The data is still being read.
         LOADING = "LOADING Redis is loading the dataset in memory";
+        /// A key is there where it must not be.
+        BUSY_KEY = "BUSYKEY Target key name already exists.";
         /// A write refused because memory is at its limit.
         OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'.";
     }

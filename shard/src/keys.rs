@@ -4,6 +4,8 @@
 //! hits and misses and notes the access. [`Keys::find_mut`] is for changing. Every change that a client could notice is
 //! told to [`Keys::changed`], once a key: what follows from a change (log, watched keys, notifications) hangs there.
 
+use std::ops::RangeInclusive;
+
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
@@ -15,7 +17,7 @@ use crate::events::Class;
 use crate::hash_key;
 use crate::remains::Remains;
 use crate::settings::Settings;
-use crate::slot::key_slot;
+use crate::slot::{SLOTS, key_slot};
 use crate::table::{Position, Table};
 
 pub use crate::database::{Database, EntryMut};
@@ -46,6 +48,8 @@ pub struct Keys {
     now_ms: i64,
     /// Settings that commands depend on.
     pub settings: Settings,
+    /// The slots whose keys this shard owns.
+    pub owned_slots: RangeInclusive<u16>,
     /// Counters.
     pub stats: KeyStats,
     /// For commands that choose at random, and for eviction.
@@ -69,6 +73,7 @@ impl Keys {
             slot: None,
             now_ms: 0,
             settings,
+            owned_slots: 0..=(SLOTS - 1) as u16,
             stats: KeyStats::default(),
             random: SmallRng::seed_from_u64(seed),
             no_touch: false,

@@ -6,6 +6,7 @@
 //! - memory: [`slab`] (blocks), [`entry`] (a key and its value in one block), [`table`] (entries by hash);
 //! - values: [`packed`] and [`ordered`] sequences, the collections ([`hash`], [`list`], [`set`], [`sorted_set`]) and
 //!   [`limit`]ers; strings as [`bits`] and as [`hyperloglog`]s, scores as places ([`geo`]);
+//! - [`rdb`]: values in Redis's own format;
 //! - [`database`]: a table a slot; [`keys`]: the keyspace with expiry; [`eviction`] and [`expiry`] keep it in bounds;
 //! - [`commands`]: a file a family, each command with all that is known of it ([`command`]);
 //! - [`shard`]: executes commands.
@@ -17,8 +18,8 @@ use rapidhash::v3::{RapidSecrets, rapidhash_v3_nano_inline};
 pub mod access;
 mod arena;
 pub mod args;
-pub mod changes;
 pub mod bits;
+pub mod changes;
 mod chunk;
 pub mod command;
 pub mod commands;
@@ -42,6 +43,7 @@ pub mod number;
 pub mod object;
 pub mod ordered;
 pub mod packed;
+pub mod rdb;
 mod remains;
 pub mod reply;
 pub mod scan;

@@ -8,12 +8,18 @@ mod generic;
 mod geo;
 mod hash;
 mod hyperloglogs;
+mod lcs;
 mod limit;
 mod native_counters;
+mod rdb;
 mod scan;
 mod set;
 mod slot_tables;
+mod sort;
 mod sorted_set;
 mod strings;
 mod support;
 mod table;
+
+#[global_allocator]
+static ALLOCATOR: support::heap::CountingAllocator = support::heap::CountingAllocator;

@@ -18,6 +18,7 @@ mod info;
 mod keyspace;
 mod latency;
 mod memory;
+mod migrate;
 mod monitor;
 mod server;
 mod shutdown;
@@ -88,6 +89,7 @@ pub fn all() -> impl Iterator<Item = &'static ServerCommand> {
         keyspace::COMMANDS,
         latency::COMMANDS,
         memory::COMMANDS,
+        migrate::COMMANDS,
         monitor::COMMANDS,
         server::COMMANDS,
         shutdown::COMMANDS,

@@ -86,7 +86,11 @@ impl Core {
             self.reject(key, &CommandError::LOADING);
             return;
         }
-        if self.process.monitors.load(Ordering::Relaxed) > 0 && self.is_let_through(key, slots) {
+        let is_let_through = |core: &Core| match command.run {
+            Run::Shard(_) => core.is_let_through(key, slots),
+            Run::Server(_) | Run::Container => true,
+        };
+        if self.process.monitors.load(Ordering::Relaxed) > 0 && is_let_through(self) {
             self.feed_monitors(key, command, args);
         }
         if is_in_transaction && !is_transaction_control(command) {

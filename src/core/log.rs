@@ -84,9 +84,14 @@ impl Core {
     pub(super) fn log_evicted(&mut self) {
         let Some(evicted) = self.shard.keys.evicted.as_mut().filter(|evicted| !evicted.is_empty()) else { return };
         for (database, key) in std::mem::take(evicted) {
-            let words: OwnedArgs = [b"DEL", &key[..]].into_iter().collect();
-            self.log_words(database, words.as_args());
+            self.log_deletion(database, &key);
         }
+    }
+
+    /// Notes that a key was removed by no command.
+    pub(super) fn log_deletion(&mut self, database: usize, key: &[u8]) {
+        let words: OwnedArgs = [b"DEL", key].into_iter().collect();
+        self.log_words(database, words.as_args());
     }
 
     /// Has the commands up to [`Core::end_log_group`] be one record.

@@ -16,6 +16,7 @@ use rustix::time::Timespec;
 use ruvio_shard::args::ArgRange;
 use ruvio_shard::eviction::MemoryMeter;
 use ruvio_shard::shard::Shard;
+use ruvio_shard::slot::shard_slots;
 
 use self::client::{ClientKey, Clients};
 use self::counters::{CommandStats, Counters};
@@ -170,7 +171,9 @@ impl Core {
         let configuration = process.configuration();
         let shards = process.options.shards;
         let meter = MemoryMeter { total: memory::used, own: memory::used_by_this_core, shards: shards as u64 };
-        let shard = Shard::new(process.options.databases, configuration.settings.clone(), meter, rand::random::<u64>());
+        let mut shard =
+            Shard::new(process.options.databases, configuration.settings.clone(), meter, rand::random::<u64>());
+        shard.keys.owned_slots = shard_slots(number, shards);
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let readable = epoll::EventFlags::IN;
         epoll::add(&epoll, &listeners.shared, epoll::EventData::new_u64(SHARED_LISTENER), readable)?;

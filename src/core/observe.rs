@@ -1,6 +1,7 @@
 //! What follows from changes of keys: watched keys are touched, and those who wait for a key are served.
 
 use ruvio_shard::changes::Observed;
+use ruvio_shard::events::Class;
 
 use super::Core;
 
@@ -17,6 +18,16 @@ impl Core {
         if self.shard.keys.has_changes() {
             self.observe_changes();
             self.serve_ready();
+        }
+    }
+
+    /// Removes a key that no command removes, and sees to all that follows from it.
+    pub fn delete_key(&mut self, database: usize, key: &[u8]) {
+        self.shard.keys.begin(database, self.now_ms, None);
+        if self.shard.keys.remove(key) {
+            self.shard.keys.changed(Class::Generic, "del", key);
+            self.log_deletion(database, key);
+            self.after_command();
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use ruvio_shard::command::{Begin, Find, Flags, Spec};
+use ruvio_shard::command::{Begin, Find, Flags, KeyFlags, Spec};
 use ruvio_shard::reply::Reply;
 
 use super::syntax::{Argument, Kind, parse};
@@ -21,6 +21,7 @@ const INTEGERS: &[&str] = &[
     "delta",
     "destination-db",
     "end",
+    "frequency",
     "id",
     "index",
     "index1",
@@ -29,6 +30,7 @@ const INTEGERS: &[&str] = &[
     "limit",
     "max-len",
     "milliseconds",
+    "min-match-len",
     "num-matches",
     "numfields",
     "numkeys",
@@ -43,6 +45,7 @@ const INTEGERS: &[&str] = &[
     "end-slot",
     "stop",
     "timeout-ms",
+    "ttl",
     "version",
     "window-ms",
 ];
@@ -186,6 +189,12 @@ fn key_spec_of(argument: &Argument, spec: &Spec, position: &Position) -> Option<
             position.count_at == Some(begin + count) && position.index == position.count_at.map(|at| at + 1)
         }
         (Begin::Keyword { word, .. }, _) => argument.token.eq_ignore_ascii_case(word),
+        (Begin::Unknown(_), _) => match argument.token.as_str() {
+            "BY" | "GET" => keys.flags.has(KeyFlags::READ),
+            "STORE" => keys.flags.has(KeyFlags::OVERWRITE),
+            _ => false,
+        },
+        (_, Find::Unknown) => false,
     })
 }
 
@@ -196,10 +205,10 @@ fn type_of(argument: &Argument, is_key: bool, spec: &Spec) -> &'static str {
         Kind::Block(_) => "block",
         Kind::Value => {
             let name = argument.name.as_str();
-            if is_key {
-                "key"
-            } else if name == "pattern" {
+            if name == "pattern" {
                 "pattern"
+            } else if is_key {
+                "key"
             } else if name == "increment" {
                 if spec.name.ends_with("float") || spec.name == "zincrby" { "double" } else { "integer" }
             } else if INTEGERS.contains(&name) {
@@ -240,6 +249,8 @@ mod tests {
             ),
             ("lmove", "name destination type key display_text destination key_spec_index :1"),
             ("object|encoding", "name key type key display_text key key_spec_index :0"),
+            ("sort", "name destination type key display_text destination key_spec_index :2 token STORE"),
+            ("sort_ro", "name pattern type pattern display_text pattern key_spec_index :1 token BY"),
         ] {
             let text = documentation(name);
             assert!(text.contains(part), "{name}: {text}");
