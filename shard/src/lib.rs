@@ -27,6 +27,7 @@ pub mod error;
 pub mod events;
 pub mod eviction;
 pub mod expiry;
+mod field_deadlines;
 pub mod glob;
 pub mod hash;
 pub mod huge_pages;
