@@ -5,6 +5,7 @@ mod entry;
 mod eviction;
 mod generic;
 mod hash;
+mod hash_expiry;
 mod limit;
 mod native_counters;
 mod scan;

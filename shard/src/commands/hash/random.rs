@@ -116,15 +116,9 @@ fn repeated(
 
 /// Up to `count` fields, none of them twice.
 fn distinct(hash: Hash<'_>, count: usize, random: &mut SmallRng, answer: &mut Answer<'_, '_>) {
-    let fields = hash.live_len();
-    if count >= fields {
-        answer.begin(fields);
-        hash.for_each(|field, value| answer.put((field, value)));
-        return;
-    }
-    answer.begin(count);
     // So few of many that one is seldom chosen twice.
-    if !hash.is_packed() && count < fields / 3 {
+    if !hash.is_packed() && count < hash.len() / 3 {
+        answer.begin(count);
         let mut chosen = HashSet::with_capacity(count);
         while chosen.len() < count {
             let Some(pair) = hash.random(|below| random.random_range(0..below)) else { return };
@@ -137,6 +131,13 @@ fn distinct(hash: Hash<'_>, count: usize, random: &mut SmallRng, answer: &mut An
         }
         return;
     }
+    let fields = hash.live_len();
+    if count >= fields {
+        answer.begin(fields);
+        hash.for_each(|field, value| answer.put((field, value)));
+        return;
+    }
+    answer.begin(count);
     // Each field is taken with the chance that leaves every choice equally likely.
     let (mut wanted, mut left) = (count, fields);
     hash.for_each(|field, value| {
