@@ -9,6 +9,7 @@ mod connection;
 mod counters;
 mod differential;
 mod expiry;
+mod hash_expiry;
 mod hashes;
 mod info;
 mod keys;

@@ -74,9 +74,7 @@ impl Limits {
     fn has_room(self, form: Form<'_>, more_bytes: usize) -> bool {
         let (len, most_fields) = match form {
             Form::Packed(bytes) => (bytes.len(), bytes.len() / PAIR_BYTES_MIN),
-            Form::Expiring(payload) => {
-                (payload.len(), expiring::elements_len(payload) / expiring::FIELD_BYTES_MIN)
-            }
+            Form::Expiring(payload) => (payload.len(), expiring::elements_len(payload) / expiring::FIELD_BYTES_MIN),
             Form::Large(_) => return false,
         };
         len + more_bytes <= PACKED_BYTES_MAX && (most_fields < self.fields || form.len() < self.fields)

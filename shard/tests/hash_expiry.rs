@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::support::databases;
 use crate::support::{call, run, shard};
 use proptest::prelude::*;
-use ruvio_shard::entry::{Encoding, Header};
-use ruvio_shard::entry::Entry;
+use ruvio_shard::entry::{Encoding, Entry, Header};
 use ruvio_shard::hash::{Hash, Lifetime, Limits, Place, next_deadline_ms};
 use ruvio_shard::reply::Protocol;
 use ruvio_shard::settings::Settings;
@@ -485,9 +484,8 @@ fn with_names<'a>(words: &[&'a str], names: &'a [String]) -> Vec<&'a str> {
 }
 
 fn with_fields<'a>(words: &[&'a str], names: &'a [String]) -> Vec<&'a str> {
-    const COUNTS: [&str; 20] = [
-        "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19",
-    ];
+    const COUNTS: [&str; 20] =
+        ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19"];
     let mut words = words.to_vec();
     words.extend(["FIELDS", COUNTS[names.len()]]);
     with_names(&words, names)
@@ -591,6 +589,45 @@ fn the_sweep_removes_fields_piece_by_piece() {
         assert_eq!(run(shard, 10_000, "HLEN h7"), b":1\r\n");
         assert_eq!(shard.keys.databases()[0].with_field_deadlines(), 0);
         assert_eq!(shard.keys.stats.expired_fields, 20 * 50);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// A sweep that stops half-way leaves the same fields in either form.
+    #[test]
+    fn both_forms_expire_in_one_order(
+        calls in prop::collection::vec((0usize..3, 0..FIELDS, 1i64..40), 1..60),
+        sweeps in prop::collection::vec((0i64..50, 1usize..12), 1..8),
+    ) {
+        let mut shards = [0, 128].map(|entries| {
+            shard(Settings { hash_max_listpack_entries: entries, ..Settings::default() }, 1)
+        });
+        let mut seen = shards.each_mut().map(|shard| {
+            for (key, field, ms) in &calls {
+                run(shard, 0, &format!("HSETEX h{key} PX {ms} FIELDS 1 f{field} v"));
+            }
+            let mut seen = Vec::new();
+            for (now_ms, budget) in &sweeps {
+                shard.sweep_expired(*now_ms, *budget);
+                for key in 0..3 {
+                    shard.keys.begin(0, *now_ms, None);
+                    let key = format!("h{key}");
+                    let Some(entry) = shard.keys.peek(key.as_bytes()) else { continue };
+                    let mut fields = BTreeSet::new();
+                    Hash::of(entry, *now_ms).for_each_stored(|field, _, deadline_ms| {
+                        let mut name = Vec::new();
+                        field.write_to(&mut name);
+                        fields.insert((name, deadline_ms));
+                    });
+                    seen.push((key, fields));
+                }
+            }
+            seen
+        });
+        let [large, packed] = seen.each_mut().map(std::mem::take);
+        prop_assert_eq!(large, packed);
     }
 }
 

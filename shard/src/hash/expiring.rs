@@ -137,7 +137,8 @@ pub(super) fn without_expired(payload: &[u8], now_ms: i64, budget: usize, out: &
         let hash = hash_key(field.name.as_bytes(&mut IntBuffer::new()));
         (field.deadline_ms, hash)
     };
-    let mut due: Vec<_> = fields(payload).filter(|field| field.has_expired(now_ms)).map(|field| order(&field)).collect();
+    let mut due: Vec<_> =
+        fields(payload).filter(|field| field.has_expired(now_ms)).map(|field| order(&field)).collect();
     due.sort_unstable();
     due.truncate(budget);
     let Some(last) = due.last() else {

@@ -110,14 +110,7 @@ impl Place {
     }
 
     /// Sets the field where the hash stays in the packed form it has; whether it does.
-    fn put_packed(
-        &self,
-        entry: &mut Entry,
-        field: &[u8],
-        value: &[u8],
-        limits: Limits,
-        lifetime: Lifetime,
-    ) -> bool {
+    fn put_packed(&self, entry: &mut Entry, field: &[u8], value: &[u8], limits: Limits, lifetime: Lifetime) -> bool {
         let form = Form::of(entry.view());
         let (is_expiring, len) = match form {
             Form::Packed(bytes) => (false, bytes.len()),

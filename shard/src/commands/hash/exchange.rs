@@ -196,7 +196,8 @@ pub(super) fn hsetex(context: &mut Context<'_>, args: Args<'_>) -> CommandResult
         let holds = call.holds_for(&entry, now_ms);
         let with_condition = call.condition != Condition::Always;
         let has_expired = |field| Place::find(&entry, field).has_expired(&entry, now_ms);
-        let expired = if holds && with_condition { call.fields().filter(|field| has_expired(field)).count() } else { 0 };
+        let expired =
+            if holds && with_condition { call.fields().filter(|field| has_expired(field)).count() } else { 0 };
         (holds, expired, holds && call.apply(&mut entry, limits, now_ms))
     } else {
         let holds = call.condition != Condition::AllThere;

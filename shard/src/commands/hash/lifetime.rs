@@ -143,12 +143,7 @@ impl<'a> Expire<'a> {
 }
 
 /// `HEXPIRE`, `HPEXPIRE`, `HEXPIREAT` and `HPEXPIREAT`.
-pub(super) fn expire(
-    context: &mut Context<'_>,
-    args: Args<'_>,
-    name: &'static str,
-    unit: TimeUnit,
-) -> CommandResult {
+pub(super) fn expire(context: &mut Context<'_>, args: Args<'_>, name: &'static str, unit: TimeUnit) -> CommandResult {
     let (key, now_ms) = (args.at(1), context.keys.now_ms());
     let call = Expire::parse(args, name, unit, now_ms);
     let Expire { deadline_ms, condition, fields } = unless_wrong_type(context, key, call)?;
