@@ -13,6 +13,7 @@ mod differential;
 mod dump;
 mod expiry;
 mod geo;
+mod hash_expiry;
 mod hashes;
 mod hyperloglogs;
 mod info;

@@ -22,6 +22,8 @@ use crate::table::{Position, Table};
 
 pub use crate::database::{Database, EntryMut};
 
+mod fields;
+
 /// What a shard counts about its keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyStats {
@@ -31,6 +33,8 @@ pub struct KeyStats {
     pub misses: u64,
     /// Keys removed because they had expired.
     pub expired: u64,
+    /// Fields of hashes removed because they had expired.
+    pub expired_fields: u64,
     /// Keys removed to make room.
     pub evicted: u64,
     /// Objects freed piecemeal.
@@ -349,10 +353,18 @@ impl Keys {
         self.stats.dirty += 1;
     }
 
+    /// Notes that `key` changed because something expired in it: like [`Keys::changed`], but no change that the command
+    /// in progress made.
+    pub fn changed_by_time(&mut self, class: Class, event: &'static str, key: &[u8]) {
+        let dirty = self.stats.dirty;
+        self.changed(class, event, key);
+        self.stats.dirty = dirty;
+    }
+
     /// Removes every key of database `database`; returns how many there were. Memory is freed piecemeal.
     pub fn flush(&mut self, database: usize) -> usize {
         let len = self.databases[database].len();
-        self.remains.add_tables(self.databases[database].take_tables());
+        self.remains.add_content(self.databases[database].take_content());
         if database == 0 {
             self.databases[0].prepare();
         }

@@ -30,6 +30,7 @@ pub mod error;
 pub mod events;
 pub mod eviction;
 pub mod expiry;
+mod field_deadlines;
 pub mod geo;
 pub mod glob;
 pub mod hash;

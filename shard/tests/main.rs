@@ -7,6 +7,7 @@ mod eviction;
 mod generic;
 mod geo;
 mod hash;
+mod hash_expiry;
 mod hyperloglogs;
 mod lcs;
 mod limit;

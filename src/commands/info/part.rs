@@ -17,6 +17,8 @@ pub struct DatabasePart {
     pub keys: usize,
     /// Keys with a deadline.
     pub with_deadline: usize,
+    /// Hashes that have fields with a deadline.
+    pub with_field_deadlines: usize,
     /// Time to live of the keys with a deadline, in ms: their average times their number.
     pub ttl_ms: f64,
 }
@@ -89,6 +91,7 @@ impl Part {
             all.keys.hits += part.keys.hits;
             all.keys.misses += part.keys.misses;
             all.keys.expired += part.keys.expired;
+            all.keys.expired_fields += part.keys.expired_fields;
             all.keys.evicted += part.keys.evicted;
             all.keys.lazy_freed += part.keys.lazy_freed;
             all.keys.dirty += part.keys.dirty;
@@ -96,6 +99,7 @@ impl Part {
             for (sum, own) in all.databases.iter_mut().zip(&part.databases) {
                 sum.keys += own.keys;
                 sum.with_deadline += own.with_deadline;
+                sum.with_field_deadlines += own.with_field_deadlines;
                 sum.ttl_ms += own.ttl_ms;
             }
             all.commands.resize(all.commands.len().max(part.commands.len()), CommandStats::default());
@@ -130,7 +134,8 @@ fn databases(core: &Core) -> Vec<DatabasePart> {
             .map(|deadline_ms| (deadline_ms - core.now_ms).max(0) as f64)
             .sum();
         let ttl_ms = if samples == 0 { 0.0 } else { left_ms / samples as f64 * with_deadline as f64 };
-        DatabasePart { keys: database.len(), with_deadline, ttl_ms }
+        let with_field_deadlines = database.with_field_deadlines();
+        DatabasePart { keys: database.len(), with_deadline, with_field_deadlines, ttl_ms }
     };
     core.shard.keys.databases().iter().map(part).collect()
 }
@@ -145,6 +150,7 @@ mod tests {
             databases: vec![DatabasePart {
                 keys: 2 * with_deadline,
                 with_deadline,
+                with_field_deadlines: with_deadline,
                 ttl_ms: average_ms * with_deadline as f64,
             }],
             longest_input: with_deadline,
@@ -152,6 +158,7 @@ mod tests {
         };
         let all = Part::sum(&[part(1, 1000.0), part(3, 2000.0), part(0, 0.0)]);
         assert_eq!(all.databases[0].average_ttl_ms(), 1750);
+        assert_eq!(all.databases[0].with_field_deadlines, 4);
         assert_eq!((all.key_count(), all.longest_input), (8, 3));
         assert_eq!(DatabasePart::default().average_ttl_ms(), 0);
     }

@@ -173,6 +173,7 @@ fn stats(lines: &mut Lines, _: &Core, all: &Part, parts: &[Part]) {
         ("rejected_connections", counters.rejected_connections),
         ("forwarded_commands", counters.forwarded),
         ("moved_replies", counters.moved),
+        ("expired_subkeys", all.keys.expired_fields),
         ("expired_keys", all.keys.expired),
         ("expired_time_cap_reached_count", counters.expire_time_cap_reached),
         ("evicted_keys", all.keys.evicted),
@@ -284,10 +285,11 @@ fn keyspace(lines: &mut Lines, _: &Core, all: &Part, _: &[Part]) {
             lines.add(
                 &format!("db{number}"),
                 format_args!(
-                    "keys={},expires={},avg_ttl={}",
+                    "keys={},expires={},avg_ttl={},subexpiry={}",
                     database.keys,
                     database.with_deadline,
-                    database.average_ttl_ms()
+                    database.average_ttl_ms(),
+                    database.with_field_deadlines
                 ),
             );
         }
