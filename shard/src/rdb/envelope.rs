@@ -5,11 +5,11 @@ use crc::{CRC_64_REDIS, Crc, Table};
 use super::LoadError;
 use super::load::load;
 use super::reader::Reader;
-use super::save::{save_value, value_type};
+use super::save::{save_value, value_type, version_of};
 use crate::entry::{Entry, EntryRef, Header};
 use crate::settings::Settings;
 
-/// The version of the format that is written: Redis 7.0's.
+/// The version of the format that is written, but for what came later: Redis 7.0's.
 pub const VERSION_WRITTEN: u16 = 10;
 /// The latest version of the format that is read: Redis 7.4's.
 pub const VERSION_READ: u16 = 12;
@@ -18,9 +18,10 @@ static CHECKSUM: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_REDIS)
 
 /// An entry's value as `DUMP` gives it.
 pub fn dump(entry: EntryRef<'_>) -> Vec<u8> {
-    let mut out = vec![value_type(entry)];
+    let value_type = value_type(entry);
+    let mut out = vec![value_type];
     save_value(entry, &mut out);
-    out.extend_from_slice(&VERSION_WRITTEN.to_le_bytes());
+    out.extend_from_slice(&version_of(value_type).to_le_bytes());
     let checksum = CHECKSUM.checksum(&out);
     out.extend_from_slice(&checksum.to_le_bytes());
     out

@@ -237,12 +237,15 @@ impl Fields {
         Ok(())
     }
 
-    /// Like [`Fields::add`], for a field that may have a deadline (0 for none).
-    fn add_until(&mut self, field: Element<'_>, value: Element<'_>, deadline: i64) -> Result<(), LoadError> {
-        if deadline != 0 {
-            return Err(Unsupported("deadlines of hash fields"));
+    /// Like [`Fields::add`], for a field that may have a deadline in ms since the epoch (0 for none).
+    fn add_until(&mut self, field: Element<'_>, value: Element<'_>, deadline_ms: i64) -> Result<(), LoadError> {
+        self.add(field, value)?;
+        if deadline_ms > 0 {
+            let mut scratch = IntBuffer::new();
+            let name = field.as_bytes(&mut scratch);
+            hash::Place::find(&self.entry, name).set_deadline(&mut self.entry, name, Some(deadline_ms));
         }
-        self.add(field, value)
+        Ok(())
     }
 }
 
@@ -263,7 +266,12 @@ fn load_hash(
             for _ in 0..count {
                 let deadline = if with_deadlines { reader.number()? } else { 0 };
                 let (field, value) = (reader.text()?, reader.text()?);
-                fields.add_until(field.element(), value.element(), i64::try_from(deadline).map_err(|_| Damaged)?)?;
+                let deadline_ms = match deadline {
+                    0 => 0,
+                    _ => earliest_ms.checked_add(deadline - 1).ok_or(Damaged)?,
+                };
+                let deadline_ms = i64::try_from(deadline_ms).map_err(|_| Damaged)?;
+                fields.add_until(field.element(), value.element(), deadline_ms)?;
             }
             if count == 0 { Err(Damaged) } else { Ok(()) }
         }

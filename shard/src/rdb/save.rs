@@ -4,6 +4,7 @@ use super::containers::{write_intset, write_listpack};
 use super::reader::{ENCODED, INT_8, INT_16, INT_32, LENGTH_14, LENGTH_32, LENGTH_64, LZF};
 use super::{NODE_PACKED, NODE_PLAIN, lzf};
 use crate::entry::{Encoding, EntryRef};
+use crate::hash::Hash;
 use crate::list::ListRef;
 use crate::number::{IntBuffer, parse_i64};
 use crate::object::Object;
@@ -32,6 +33,7 @@ pub fn value_type(entry: EntryRef<'_>) -> u8 {
         | Encoding::Int64 => super::TYPE_STRING,
         Encoding::PackedList => super::TYPE_LIST_QUICKLIST_2,
         Encoding::PackedHash => super::TYPE_HASH_LISTPACK,
+        Encoding::ExpiringHash => super::TYPE_HASH_DEADLINES,
         // Sets in listpacks came with Redis 7.2.
         Encoding::PackedSet => super::TYPE_SET,
         Encoding::IntegerSet => super::TYPE_SET_INTSET,
@@ -39,6 +41,7 @@ pub fn value_type(entry: EntryRef<'_>) -> u8 {
         Encoding::FixedLimit | Encoding::SlidingLimit | Encoding::TokenLimit => super::TYPE_LIMIT,
         Encoding::Object => match entry.object() {
             Some(Object::List(_)) => super::TYPE_LIST_QUICKLIST_2,
+            Some(Object::Hash(large)) if large.with_deadline() > 0 => super::TYPE_HASH_DEADLINES,
             Some(Object::Hash(_)) => super::TYPE_HASH,
             Some(Object::Set(_)) => super::TYPE_SET,
             Some(Object::SortedSet(_)) => super::TYPE_SORTED_SET_2,
@@ -47,10 +50,22 @@ pub fn value_type(entry: EntryRef<'_>) -> u8 {
     }
 }
 
+/// The version of the format that has a type.
+pub fn version_of(value_type: u8) -> u16 {
+    match value_type {
+        super::TYPE_HASH_DEADLINES => 12,
+        _ => super::envelope::VERSION_WRITTEN,
+    }
+}
+
 /// Appends an entry's value; its type byte, [`value_type`], is not written.
 pub fn save_value(entry: EntryRef<'_>, out: &mut Vec<u8>) {
+    if value_type(entry) == super::TYPE_HASH_DEADLINES {
+        return save_hash_with_deadlines(entry, out);
+    }
     let payload = entry.payload();
     match entry.encoding() {
+        Encoding::ExpiringHash => unreachable!("its type is written above"),
         Encoding::Bytes | Encoding::EditedBytes => save_string(payload, out),
         Encoding::Int8 | Encoding::Int16 | Encoding::Int32 | Encoding::Int64 => {
             save_integer(entry.integer().unwrap_or_default(), out);
@@ -81,6 +96,24 @@ pub fn save_value(entry: EntryRef<'_>, out: &mut Vec<u8>) {
             }
         }
     }
+}
+
+/// A hash field by field, each deadline counted from the earliest one, and from 1.
+fn save_hash_with_deadlines(entry: EntryRef<'_>, out: &mut Vec<u8>) {
+    // Expired fields are saved too: whether they have is a matter of the time when the value is read.
+    let hash = Hash::of(entry, i64::MIN);
+    let (mut fields, mut earliest_ms) = (0, i64::MAX);
+    hash.for_each_stored(|_, _, deadline_ms| {
+        fields += 1;
+        earliest_ms = earliest_ms.min(deadline_ms.unwrap_or(i64::MAX));
+    });
+    out.extend_from_slice(&earliest_ms.to_le_bytes());
+    save_length(fields, out);
+    hash.for_each_stored(|field, value, deadline_ms| {
+        save_length(deadline_ms.map_or(0, |deadline_ms| deadline_ms.abs_diff(earliest_ms) + 1), out);
+        save_element(field, out);
+        save_element(value, out);
+    });
 }
 
 fn save_object(object: &Object, out: &mut Vec<u8>) {

@@ -84,13 +84,14 @@ impl<'a> Pattern<'a> {
         if !keys.owned_slots.contains(&key_slot(scratch)) {
             return Err(CommandError::CROSS_SLOT);
         }
+        let now_ms = keys.now_ms();
         let Some(entry) = keys.find(scratch) else { return Ok(None) };
         Ok(match (entry.kind(), field) {
             (Kind::String, None) => Some(match entry.integer() {
                 Some(value) => Element::Int(value),
                 None => Element::Bytes(entry.payload()),
             }),
-            (Kind::Hash, Some(field)) => Hash::of(entry).get(field),
+            (Kind::Hash, Some(field)) => Hash::of(entry, now_ms).get(field),
             _ => None,
         })
     }
