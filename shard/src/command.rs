@@ -399,6 +399,8 @@ pub enum Group {
     Cluster,
     /// Rate limits.
     Limit,
+    /// Publish and subscribe.
+    PubSub,
 }
 
 impl Group {
@@ -415,6 +417,7 @@ impl Group {
             Group::Server => "server",
             Group::Cluster => "cluster",
             Group::Limit => "limit",
+            Group::PubSub => "pubsub",
         }
     }
 }

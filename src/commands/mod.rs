@@ -19,9 +19,12 @@ mod keyspace;
 mod latency;
 mod memory;
 mod monitor;
+mod pubsub;
 mod server;
 mod shutdown;
 mod slowlog;
+
+pub use pubsub::is_for_subscribers;
 
 /// A command that the client's core runs.
 pub struct ServerCommand {
@@ -84,6 +87,7 @@ pub fn all() -> impl Iterator<Item = &'static ServerCommand> {
         latency::COMMANDS,
         memory::COMMANDS,
         monitor::COMMANDS,
+        pubsub::COMMANDS,
         server::COMMANDS,
         shutdown::COMMANDS,
         slowlog::COMMANDS,

@@ -94,6 +94,7 @@ impl Core {
             return;
         }
         client.closing = true;
+        self.unsubscribe_all(key);
         self.update_interest(key);
     }
 
@@ -104,6 +105,9 @@ impl Core {
             self.process.connected.fetch_sub(1, Ordering::Relaxed);
             if client.monitor {
                 self.process.monitors.fetch_sub(1, Ordering::Relaxed);
+            }
+            if let Some(subscriptions) = &client.subscriptions {
+                self.forget_all(key, subscriptions);
             }
         }
     }
