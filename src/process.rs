@@ -8,6 +8,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use crate::configuration::Configuration;
 use crate::core::mailbox::Mailbox;
 use crate::core::slow_log::SlowLog;
+use crate::core::subscriber_counts::SubscriberCounts;
 use crate::options::Options;
 
 /// The state that cores share. Nothing here is touched on the path of a command that stays on its core, but flags that
@@ -35,6 +36,8 @@ pub struct Process {
     pub connected: AtomicUsize,
     /// Clients that get what `MONITOR` shows.
     pub monitors: AtomicUsize,
+    /// Subscribers of all cores.
+    pub subscriber_counts: SubscriberCounts,
     /// Most memory that was seen in use, in bytes.
     pub peak_memory: AtomicU64,
     /// Slow commands.
@@ -61,6 +64,7 @@ impl Process {
             stopping: AtomicBool::new(false),
             connected: AtomicUsize::new(0),
             monitors: AtomicUsize::new(0),
+            subscriber_counts: SubscriberCounts::default(),
             peak_memory: AtomicU64::new(0),
             slow_log: Mutex::new(slow_log),
             next_client: AtomicU64::new(1),

@@ -401,6 +401,8 @@ pub enum Group {
     Limit,
     /// Transactions.
     Transactions,
+    /// Publish and subscribe.
+    PubSub,
 }
 
 impl Group {
@@ -418,6 +420,7 @@ impl Group {
             Group::Cluster => "cluster",
             Group::Limit => "limit",
             Group::Transactions => "transactions",
+            Group::PubSub => "pubsub",
         }
     }
 }

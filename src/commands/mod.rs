@@ -19,12 +19,15 @@ mod keyspace;
 mod latency;
 mod memory;
 mod monitor;
+mod pubsub;
 mod server;
 mod shutdown;
 mod slowlog;
 mod transaction;
 
 pub use connection::selected_database;
+
+pub use pubsub::is_for_subscribers;
 
 /// A command that the client's core runs.
 pub struct ServerCommand {
@@ -89,6 +92,7 @@ pub fn all() -> impl Iterator<Item = &'static ServerCommand> {
         latency::COMMANDS,
         memory::COMMANDS,
         monitor::COMMANDS,
+        pubsub::COMMANDS,
         server::COMMANDS,
         shutdown::COMMANDS,
         slowlog::COMMANDS,
