@@ -8,6 +8,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use crate::configuration::Configuration;
 use crate::core::mailbox::Mailbox;
 use crate::core::slow_log::SlowLog;
+use crate::core::subscriber_counts::SubscriberCounts;
 use crate::data::DataDirectory;
 use crate::options::Options;
 
@@ -44,6 +45,8 @@ pub struct Process {
     pub monitors: AtomicUsize,
     /// Calls of `MIGRATE` whose data are under way.
     pub migrations: AtomicUsize,
+    /// Subscribers of all cores.
+    pub subscriber_counts: SubscriberCounts,
     /// Most memory that was seen in use, in bytes.
     pub peak_memory: AtomicU64,
     /// Slow commands.
@@ -78,6 +81,7 @@ impl Process {
             connected: AtomicUsize::new(0),
             monitors: AtomicUsize::new(0),
             migrations: AtomicUsize::new(0),
+            subscriber_counts: SubscriberCounts::default(),
             peak_memory: AtomicU64::new(0),
             slow_log: Mutex::new(slow_log),
             next_client: AtomicU64::new(1),

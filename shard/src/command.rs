@@ -421,6 +421,8 @@ pub enum Group {
     Limit,
     /// Transactions.
     Transactions,
+    /// Publish and subscribe.
+    PubSub,
 }
 
 impl Group {
@@ -441,6 +443,7 @@ impl Group {
             Group::Cluster => "cluster",
             Group::Limit => "limit",
             Group::Transactions => "transactions",
+            Group::PubSub => "pubsub",
         }
     }
 }

@@ -10,6 +10,7 @@ use super::help::help;
 use super::{Flow, Request, Run, ServerCommand};
 use crate::core::Core;
 use crate::core::client::{Client, ClientKey};
+use crate::core::subscriber_counts::Topic;
 use crate::core::waiting::Ending;
 
 /// The user every connection has.
@@ -145,18 +146,29 @@ fn info(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Done)
 }
 
-/// The types that clients are told apart by. There are no replicas, masters or subscribers yet to be of the others.
+/// The types that clients are told apart by. There are no replicas or masters to be of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Type {
     Normal,
+    Subscriber,
     Other,
+}
+
+impl Type {
+    /// As in Redis, a monitor is of the type it would be of otherwise.
+    fn of(client: &Client) -> Type {
+        if client.subscriptions.is_some() { Type::Subscriber } else { Type::Normal }
+    }
 }
 
 fn parse_type(word: &[u8]) -> Result<Type, CommandError> {
     if word.eq_ignore_ascii_case(b"normal") {
         return Ok(Type::Normal);
     }
-    let others: [&[u8]; 4] = [b"slave", b"replica", b"pubsub", b"master"];
+    if word.eq_ignore_ascii_case(b"pubsub") {
+        return Ok(Type::Subscriber);
+    }
+    let others: [&[u8]; 3] = [b"slave", b"replica", b"master"];
     if others.iter().any(|other| word.eq_ignore_ascii_case(other)) {
         return Ok(Type::Other);
     }
@@ -165,11 +177,11 @@ fn parse_type(word: &[u8]) -> Result<Type, CommandError> {
 
 fn list(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     let args = request.args;
-    let mut asked_type = Type::Normal;
+    let mut asked_type = None;
     let mut ids: Option<Vec<u64>> = None;
     match args.len() {
         2 => {}
-        4 if args.is(2, "type") => asked_type = parse_type(args.at(3))?,
+        4 if args.is(2, "type") => asked_type = Some(parse_type(args.at(3))?),
         4.. if args.is(2, "id") => {
             let parsed = args.from(3).iter().map(|word| {
                 number::parse_i64(word)
@@ -188,7 +200,8 @@ fn list(request: &mut Request<'_>) -> Result<Flow, CommandError> {
         request.client,
         move |core| {
             let fits = |client: &Client| {
-                asked_type == Type::Normal && wanted.as_ref().is_none_or(|wanted| wanted.contains(&client.id))
+                asked_type.is_none_or(|asked| asked == Type::of(client))
+                    && wanted.as_ref().is_none_or(|wanted| wanted.contains(&client.id))
             };
             let lines = core.clients.iter().filter(|(_, client)| fits(client)).map(|(_, client)| {
                 let executing = if client.id == caller { executing } else { 0 };
@@ -223,6 +236,7 @@ fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
     let mut flags = String::new();
     for (set, flag) in [
         (client.monitor, 'O'),
+        (client.subscriptions.is_some(), 'P'),
         (client.transaction.is_some(), 'x'),
         (client.blocked_at.is_some(), 'b'),
         (client.closing, 'c'),
@@ -267,7 +281,10 @@ fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
         let _ = line.write_fmt(text);
     };
     write(format_args!(" age={} idle={} ", elapsed_s(client.since_ms), elapsed_s(client.active_ms)));
-    write(format_args!("flags={flags} db={} sub=0 psub=0 ssub=0 multi={queued} ", client.database));
+    let [channels, patterns, shard_channels] = [Topic::Channel, Topic::Pattern, Topic::ShardChannel]
+        .map(|topic| client.subscriptions.as_ref().map_or(0, |subscriptions| subscriptions.count(topic)));
+    write(format_args!("flags={flags} db={} ", client.database));
+    write(format_args!("sub={channels} psub={patterns} ssub={shard_channels} multi={queued} "));
     let input_room = client.input.capacity() - client.input.len();
     write(format_args!(
         "qbuf={} qbuf-free={input_room} argv-mem={executing} multi-mem={queued_bytes} ",
@@ -370,7 +387,7 @@ impl Filter {
         };
         self.skipped != Some(client.id)
             && self.id.is_none_or(|id| id == client.id)
-            && self.asked_type.is_none_or(|asked| asked == Type::Normal)
+            && self.asked_type.is_none_or(|asked| asked == Type::of(client))
             && self.max_age_s.is_none_or(|age_s| (now_ms - client.since_ms) / 1000 >= age_s)
             && is(&self.peer, client.peer)
             && is(&self.local, client.local)

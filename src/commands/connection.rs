@@ -127,10 +127,20 @@ pub static COMMANDS: &[ServerCommand] = &[
 
 fn ping(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     let args = request.args;
-    match args.len() {
-        1 => request.reply().simple("PONG"),
-        2 => request.reply().bulk(args.at(1)),
-        _ => return Err(CommandError::wrong_arity("ping")),
+    if args.len() > 2 {
+        return Err(CommandError::wrong_arity("ping"));
+    }
+    if request.protocol == Protocol::Resp2 && request.client().subscriptions.is_some() {
+        // In the form of a message, which is all that the client may be ready for.
+        let mut reply = request.reply();
+        reply.array(2);
+        reply.bulk(b"pong");
+        reply.bulk(args.get(1).unwrap_or_default());
+        return Ok(Flow::Done);
+    }
+    match args.get(1) {
+        None => request.reply().simple("PONG"),
+        Some(message) => request.reply().bulk(message),
     }
     Ok(Flow::Done)
 }
@@ -258,6 +268,7 @@ fn reset(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     // Refused only where there is none.
     let _ = request.core.discard_transaction(request.client);
     request.core.unwatch(request.client);
+    request.core.unsubscribe_all(request.client);
     let client = request.client();
     client.database = 0;
     client.protocol = Protocol::Resp2;

@@ -20,12 +20,15 @@ mod latency;
 mod memory;
 mod migrate;
 mod monitor;
+mod pubsub;
 mod server;
 mod shutdown;
 mod slowlog;
 mod transaction;
 
 pub use connection::selected_database;
+
+pub use pubsub::is_for_subscribers;
 
 /// A command that the client's core runs.
 pub struct ServerCommand {
@@ -91,6 +94,7 @@ pub fn all() -> impl Iterator<Item = &'static ServerCommand> {
         memory::COMMANDS,
         migrate::COMMANDS,
         monitor::COMMANDS,
+        pubsub::COMMANDS,
         server::COMMANDS,
         shutdown::COMMANDS,
         slowlog::COMMANDS,

@@ -2,8 +2,10 @@
 
 use ruvio_shard::settings::Settings;
 
+use self::keyspace_events::KeyspaceEvents;
 use crate::options::Options;
 
+pub mod keyspace_events;
 pub mod parameters;
 mod values;
 
@@ -16,6 +18,17 @@ pub struct OutputLimit {
     pub soft_bytes: u64,
     /// See `soft_bytes`.
     pub soft_seconds: u64,
+}
+
+/// What kind of client an [`OutputLimit`] is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputClass {
+    /// Who gets replies only.
+    Normal,
+    /// Replicas, and monitors.
+    Replica,
+    /// Who subscribes to something.
+    Subscriber,
 }
 
 /// The configuration. Each field is named after Redis's parameter.
@@ -45,6 +58,8 @@ pub struct Configuration {
     pub latency_tracking_percentiles: Vec<f64>,
     /// The password of the default user; empty for none.
     pub require_pass: Vec<u8>,
+    /// Which keyspace events are published.
+    pub keyspace_events: KeyspaceEvents,
 }
 
 impl Configuration {
@@ -71,6 +86,13 @@ impl Configuration {
             latency_tracking: true,
             latency_tracking_percentiles: vec![50.0, 99.0, 99.9],
             require_pass: Vec::new(),
+            keyspace_events: KeyspaceEvents::default(),
         }
+    }
+
+    /// The limit of a class of clients.
+    #[inline]
+    pub fn output_limit(&self, class: OutputClass) -> OutputLimit {
+        self.client_output_buffer_limits[class as usize]
     }
 }

@@ -3,6 +3,7 @@
 //! A parameter is settable only where its value has an effect. What Redis lets an operator choose and this server does
 //! in one way only is shown as it is, and can be "set" to that value alone.
 
+use super::keyspace_events::KeyspaceEvents;
 use super::{Configuration, values};
 use crate::core::TICKS_A_SECOND;
 use crate::options::Options;
@@ -160,6 +161,18 @@ pub static PARAMETERS: &[Parameter] = &[
             },
         },
     },
+    Parameter {
+        name: "notify-keyspace-events",
+        alias: None,
+        kind: Kind::Other {
+            get: |configuration| configuration.keyspace_events.show().into(),
+            set: |configuration, value| {
+                configuration.keyspace_events =
+                    KeyspaceEvents::parse(value).ok_or("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")?;
+                Ok(())
+            },
+        },
+    },
     started("databases", |options| options.databases.to_string()),
     started("port", |options| options.port.to_string()),
     started("bind", |options| options.bind.to_string()),
@@ -176,7 +189,6 @@ pub static PARAMETERS: &[Parameter] = &[
     always("save", "", NO_FILES),
     always("appendonly", "no", NO_FILES),
     always("replicaof", "", NO_REPLICAS),
-    always("notify-keyspace-events", "", "this version publishes no events"),
     always("list-compress-depth", "0", "this version does not compress lists"),
     always("maxmemory-clients", "0", "this version does not evict clients"),
     always("protected-mode", "no", "this version has no protected mode; it listens where 'bind' says"),

@@ -8,9 +8,6 @@ use crate::options::parse_memory;
 /// Client classes of `client-output-buffer-limit`, in the order of [`super::Configuration`]; the second has two names.
 const CLIENT_CLASSES: [&[&str]; 3] = [&["normal"], &["slave", "replica"], &["pubsub"]];
 
-/// The class of clients that cannot be.
-const PUBSUB: usize = 2;
-
 /// The policies in the order in which Redis lists them.
 const POLICIES: [EvictionPolicy; 8] = [
     EvictionPolicy::VolatileLru,
@@ -92,7 +89,7 @@ pub fn show_percentiles(percentiles: &[f64]) -> String {
 }
 
 /// Changes the limits that `value` names: a class, its hard and soft limit and the seconds of the latter, repeatedly.
-/// The limit of a class that has no clients may be given as it is, not changed; that of replicas holds for monitors.
+/// That of replicas holds for monitors.
 pub fn change_output_limits(value: &[u8], limits: &mut [OutputLimit; 3]) -> Result<(), String> {
     let words: Vec<&str> = text(value).split_ascii_whitespace().collect();
     if !words.len().is_multiple_of(4) || (words.is_empty() && !value.is_empty()) {
@@ -105,9 +102,6 @@ pub fn change_output_limits(value: &[u8], limits: &mut [OutputLimit; 3]) -> Resu
             .ok_or("Invalid client class specified in buffer limit configuration.")?;
         let limit = output_limit(&group[1..])
             .ok_or("Error in hard, soft or soft_seconds setting in buffer limit configuration.")?;
-        if class == PUBSUB && limits[class] != limit {
-            return Err(format!("there are no {} clients in this version, so their limit has no effect", group[0]));
-        }
         limits[class] = limit;
     }
     Ok(())
@@ -136,16 +130,15 @@ mod tests {
     #[test]
     fn limits_name_class_hard_soft_and_seconds() {
         let mut limits = [OutputLimit::default(); 3];
-        change_output_limits(b"normal 2mb 1kb 10 replica 3 2 1 pubsub 0 0 0", &mut limits).expect("valid");
+        change_output_limits(b"normal 2mb 1kb 10 replica 3 2 1 pubsub 6 5 4", &mut limits).expect("valid");
         assert_eq!(limits[0], OutputLimit { hard_bytes: 2 << 20, soft_bytes: 1 << 10, soft_seconds: 10 });
-        assert_eq!(show_output_limits(&limits), "normal 2097152 1024 10 slave 3 2 1 pubsub 0 0 0");
+        assert_eq!(show_output_limits(&limits), "normal 2097152 1024 10 slave 3 2 1 pubsub 6 5 4");
         for (value, part) in [
             (&b"normal 1 2"[..], "Wrong number"),
             (b" ", "Wrong number"),
             (b"other 1 2 3", "Invalid client class"),
             (b"normal -1 2 3", "Error in hard"),
             (b"normal 1 2 99999999999999", "Error in hard"),
-            (b"pubsub 1 2 3", "no pubsub clients"),
         ] {
             let error = change_output_limits(value, &mut limits).expect_err("refused");
             assert!(error.starts_with(part) || error.contains(part), "{error}");

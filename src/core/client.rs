@@ -7,7 +7,9 @@ use std::os::fd::OwnedFd;
 use ruvio_shard::reply::Protocol;
 
 use super::serve::{RESUMED_PIECES, RESUMED_UNSENT};
+use super::subscriptions::Subscriptions;
 use super::transaction::{Execution, Queue, Watched};
+use crate::configuration::OutputClass;
 use crate::wire::Progress;
 
 /// Bytes of a buffer that a client keeps when it is empty, or that are not worth moving.
@@ -84,6 +86,10 @@ pub struct Client {
     pub released: usize,
     /// Bytes of replies among `pieces` that came before an earlier one.
     pub early: usize,
+    /// Whether a reply is being written to `output` or `held`, which are elsewhere meanwhile.
+    pub writing: bool,
+    /// Messages that came meanwhile: they follow the reply.
+    pub late: Vec<u8>,
     /// What is owed, in order; empty unless a reply is outstanding.
     pub pieces: VecDeque<Piece>,
     /// Whether the client waits for a reply before its next command may start.
@@ -118,6 +124,8 @@ pub struct Client {
     pub monitor: bool,
     /// Set by `READONLY`.
     pub read_only: bool,
+    /// What it subscribes to; `None` when that is nothing.
+    pub subscriptions: Option<Box<Subscriptions>>,
     /// `CLIENT SETNAME`.
     pub name: Vec<u8>,
     /// `CLIENT SETINFO LIB-NAME`.
@@ -168,6 +176,8 @@ impl Client {
             held: Vec::new(),
             released: 0,
             early: 0,
+            writing: false,
+            late: Vec::new(),
             pieces: VecDeque::new(),
             waiting: false,
             paused: false,
@@ -185,6 +195,7 @@ impl Client {
             no_evict: false,
             monitor: false,
             read_only: false,
+            subscriptions: None,
             name: Vec::new(),
             library_name: Vec::new(),
             library_version: Vec::new(),
@@ -204,10 +215,21 @@ impl Client {
         }
     }
 
+    /// Which limit its output has.
+    pub fn output_class(&self) -> OutputClass {
+        if self.monitor {
+            OutputClass::Replica
+        } else if self.subscriptions.is_some() {
+            OutputClass::Subscriber
+        } else {
+            OutputClass::Normal
+        }
+    }
+
     /// Bytes of replies that are not sent yet.
     #[inline]
     pub fn unsent(&self) -> usize {
-        self.output.len() - self.sent + self.held.len() - self.released + self.early
+        self.output.len() - self.sent + self.held.len() - self.released + self.early + self.late.len()
     }
 
     /// Whether a reply is being put together from several cores.
@@ -228,6 +250,17 @@ impl Client {
         } else {
             self.held.extend_from_slice(encoded);
             self.hold(encoded.len());
+        }
+    }
+
+    /// Puts a message (already encoded) where it splits no reply: behind all that is owed, and behind the reply that is
+    /// being written.
+    #[inline]
+    pub fn push_message(&mut self, encoded: &[u8]) {
+        if self.writing {
+            self.late.extend_from_slice(encoded);
+        } else {
+            self.push_reply(encoded);
         }
     }
 

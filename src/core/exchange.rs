@@ -1,6 +1,7 @@
 //! What a core sends the others and takes in from them.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use ruvio_shard::command::Flags;
 use ruvio_shard::shard::Call;
@@ -8,6 +9,7 @@ use ruvio_shard::shard::Call;
 use super::Core;
 use super::forward::Batch;
 use super::mailbox::Message;
+use super::publish::Publication;
 use super::waiting::Place;
 
 /// Messages taken in a turn, so that clients of this core are served too.
@@ -21,6 +23,8 @@ const SPARE_BATCHES: usize = 64;
 pub struct Outbox {
     /// Commands of this turn.
     batch: Option<Box<Batch>>,
+    /// What was published in this turn.
+    pub(super) publications: Vec<Arc<Publication>>,
     /// Messages that found the inbox full.
     overflow: VecDeque<Message>,
     /// Whether messages were pushed since the core was last woken.
@@ -70,6 +74,13 @@ impl Core {
     pub(super) fn send_outboxes(&mut self) {
         for target in 0..self.outboxes.len() {
             self.send_batch(target);
+        }
+        for target in 0..self.outboxes.len() {
+            // Behind the commands for every core: see `publish.rs`.
+            if !self.outboxes[target].publications.is_empty() {
+                let publications = std::mem::take(&mut self.outboxes[target].publications);
+                self.push(target, Message::Task(Box::new(move |core: &mut Core| core.deliver_all(&publications))));
+            }
             let outbox = &mut self.outboxes[target];
             let mailbox = &self.process.cores[target];
             while let Some(message) = outbox.overflow.pop_front() {

@@ -7,7 +7,7 @@ use ruvio_shard::args::Args;
 use ruvio_shard::command::Flags;
 use ruvio_shard::error::CommandError;
 use ruvio_shard::hash_key;
-use ruvio_shard::reply::Reply;
+use ruvio_shard::reply::{Protocol, Reply};
 use ruvio_shard::shard::Call;
 use ruvio_shard::wait::Wait;
 
@@ -18,7 +18,7 @@ use super::monitor::shown_words;
 use super::serve::WINDOW;
 use super::slow_log::SlowEntry;
 use super::waiting::Place;
-use crate::commands::{Flow, Request, Run as ServerRun};
+use crate::commands::{Flow, Request, Run as ServerRun, is_for_subscribers};
 use crate::registry::{Found, Registered, Run, Slots};
 
 /// Where a reply is written.
@@ -86,6 +86,15 @@ impl Core {
             self.reject(key, &CommandError::LOADING);
             return;
         }
+        let only_subscribes = client.subscriptions.is_some() && client.protocol == Protocol::Resp2;
+        if only_subscribes && !is_for_subscribers(command.spec.name) && self.is_let_through(key, slots) {
+            self.command_stats[command.index].rejected += 1;
+            let name = command.spec.name;
+            let allowed = "(P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET";
+            let text = format!("ERR Can't execute '{name}': only {allowed} are allowed in this context");
+            self.reject(key, &CommandError::new(text));
+            return;
+        }
         let is_let_through = |core: &Core| match command.run {
             Run::Shard(_) => core.is_let_through(key, slots),
             Run::Server(_) | Run::Container => true,
@@ -99,7 +108,11 @@ impl Core {
         }
         match command.run {
             Run::Shard(_) => self.route(key, command, slots, args, start),
-            Run::Server(handler) => self.execute_on_server(key, command, handler, args, start),
+            Run::Server(handler) => {
+                if command.spec.keys.is_empty() || !self.turn_away(key, command, slots) {
+                    self.execute_on_server(key, command, handler, args, start);
+                }
+            }
             Run::Container => {
                 self.reject(key, &CommandError::wrong_arity(command.spec.name));
             }
@@ -125,14 +138,34 @@ impl Core {
         }
     }
 
+    /// Refuses a command whose keys are in several slots, or that came in by the port of another shard than its keys';
+    /// whether it did.
+    #[cold]
+    fn turn_away(&mut self, key: ClientKey, command: &'static Registered, slots: Slots) -> bool {
+        if self.is_let_through(key, slots) {
+            return false;
+        }
+        let Some(client) = self.clients.get(key) else { return true };
+        let error = match slots {
+            Slots::One(slot) => {
+                let announced = self.process.announced_address(self.process.owner(slot), client.local.ip());
+                self.counters.moved += 1;
+                CommandError::new(format!("MOVED {slot} {announced}"))
+            }
+            _ => CommandError::CROSS_SLOT,
+        };
+        self.command_stats[command.index].rejected += 1;
+        self.reject(key, &error);
+        true
+    }
+
     /// Runs a command on its shard: here, or by forwarding it; or tells the client where to go.
     #[inline]
     fn route(&mut self, key: ClientKey, command: &'static Registered, slots: Slots, args: Args<'_>, start: &mut u64) {
         let slot = match slots {
             Slots::One(slot) => slot,
             Slots::Several => {
-                self.command_stats[command.index].rejected += 1;
-                self.reject(key, &CommandError::CROSS_SLOT);
+                self.turn_away(key, command, slots);
                 return;
             }
             // Without keys, or with words that do not fit: the handler says what is wrong with them.
@@ -148,11 +181,7 @@ impl Core {
         }
         let Some(client) = self.clients.get_mut(key) else { return };
         if client.door == Door::Shard {
-            let announced = self.process.announced_address(owner, client.local.ip());
-            let error = CommandError::new(format!("MOVED {slot} {announced}"));
-            self.counters.moved += 1;
-            self.command_stats[command.index].rejected += 1;
-            self.reject(key, &error);
+            self.turn_away(key, command, slots);
             return;
         }
         client.pieces.push_back(Piece::Owed(owner as u16));
@@ -307,6 +336,7 @@ impl Core {
         let Some(client) = self.clients.get_mut(key) else {
             return Out { buffer: Vec::new(), before: 0, direct: true };
         };
+        client.writing = true;
         let direct = client.pieces.is_empty();
         let mut buffer = std::mem::take(if direct { &mut client.output } else { &mut client.held });
         if buffer.capacity() == 0
@@ -335,6 +365,11 @@ impl Core {
             if len > 0 {
                 client.hold(len);
             }
+        }
+        client.writing = false;
+        if !client.late.is_empty() {
+            let late = std::mem::take(&mut client.late);
+            client.push_message(&late);
         }
         self.want_flush(key);
     }

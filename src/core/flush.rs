@@ -99,6 +99,7 @@ impl Core {
             return;
         }
         client.closing = true;
+        self.unsubscribe_all(key);
         self.update_interest(key);
     }
 
@@ -115,6 +116,9 @@ impl Core {
             }
             if client.monitor {
                 self.process.monitors.fetch_sub(1, Ordering::Relaxed);
+            }
+            if let Some(subscriptions) = &client.subscriptions {
+                self.forget_all(key, subscriptions);
             }
         }
     }

@@ -27,6 +27,8 @@ use self::latency::LatencyEvents;
 use self::log::Log;
 use self::log::recovery::Recovery;
 use self::serve::Planned;
+use self::subscriber_counts::Receivers;
+use self::subscriptions::Subscribers;
 use self::waiting::Waiting;
 use self::watch::Watches;
 use crate::configuration::Configuration;
@@ -48,9 +50,13 @@ mod loading;
 mod log;
 pub mod mailbox;
 mod monitor;
+mod notifications;
 mod observe;
+mod publish;
 mod serve;
 pub mod slow_log;
+pub mod subscriber_counts;
+pub mod subscriptions;
 mod tick;
 mod transaction;
 pub mod waiting;
@@ -93,6 +99,8 @@ pub struct Core {
     pub shard: Shard,
     /// The connections.
     pub clients: Clients,
+    /// The clients that subscribe to something.
+    subscribers: Subscribers,
     /// What an operator set.
     pub configuration: Arc<Configuration>,
     /// Counters of this core.
@@ -121,6 +129,9 @@ pub struct Core {
     pub waiting: Waiting,
     /// What is watched of the keys of this core.
     pub watches: Watches,
+    /// Kept for the next message: who receives it, and how it is encoded.
+    receivers: Receivers,
+    encoded_push: Vec<u8>,
     gatherings: HashMap<u64, Gathering>,
     next_gathering: u64,
     scratch: Vec<u8>,
@@ -179,10 +190,11 @@ impl Core {
         epoll::add(&epoll, &listeners.shared, epoll::EventData::new_u64(SHARED_LISTENER), readable)?;
         epoll::add(&epoll, &listeners.shard, epoll::EventData::new_u64(SHARD_LISTENER), readable)?;
         epoll::add(&epoll, process.cores[number].eventfd(), epoll::EventData::new_u64(WAKER), readable)?;
-        Ok(Core {
+        let mut core = Core {
             number,
             shard,
             clients: Clients::default(),
+            subscribers: Subscribers::default(),
             configuration,
             counters: Counters::default(),
             command_stats: registry().all().iter().map(|_| CommandStats::default()).collect(),
@@ -200,6 +212,8 @@ impl Core {
             loading: None,
             waiting: Waiting::default(),
             watches: Watches::default(),
+            receivers: Receivers::default(),
+            encoded_push: Vec::new(),
             gatherings: HashMap::new(),
             next_gathering: 0,
             scratch: vec![0; SCRATCH_BYTES],
@@ -209,7 +223,9 @@ impl Core {
             expiring: false,
             lone: Lone::default(),
             process,
-        })
+        };
+        core.update_observed();
+        Ok(core)
     }
 
     /// Takes turns until the process stops.
@@ -292,6 +308,8 @@ impl Core {
         }
         self.end_overdue_waiting();
         self.resume_clients();
+        // What other work than commands has changed.
+        self.after_command();
         self.write_log();
         self.send_outboxes();
         self.flush_clients();
@@ -299,6 +317,11 @@ impl Core {
         self.background();
         if self.now_ms >= self.next_tick_ms {
             self.tick();
+        }
+        if self.shard.keys.has_changes() {
+            self.observe_changes();
+            self.send_outboxes();
+            self.flush_clients();
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What follows from changes of keys: watched keys are touched, and those who wait for a key are served.
+//! What follows from changes of keys: watched keys are touched, those who wait for a key are served, and notifications
+//! are published.
 
 use ruvio_shard::changes::Observed;
 use ruvio_shard::events::Class;
@@ -8,8 +9,9 @@ use super::Core;
 impl Core {
     /// Has the shard note what somebody wants to know, and nothing else.
     pub(super) fn update_observed(&mut self) {
-        let changes = !self.watches.is_empty() || !self.waiting.is_empty();
-        self.shard.keys.observed = Observed { changes, ..Observed::default() };
+        let mut observed = self.notified();
+        observed.changes |= !self.watches.is_empty() || !self.waiting.is_empty();
+        self.shard.keys.observed = observed;
     }
 
     /// To be called when a command, a transaction or background work has ended.
@@ -56,10 +58,14 @@ impl Core {
     /// Tells those who observe of the changes so far.
     pub(super) fn observe_changes(&mut self) {
         for change in self.shard.keys.take_changes() {
-            self.watches.note_change(change.database, &change.key);
-            if !self.waiting.is_empty() {
-                self.waiting.note_change(change.database, &change.key);
+            // A look-up that finds nothing changes nothing.
+            if !matches!(change.class, Class::New | Class::Miss) {
+                self.watches.note_change(change.database, &change.key);
+                if !self.waiting.is_empty() {
+                    self.waiting.note_change(change.database, &change.key);
+                }
             }
+            self.notify(&change);
         }
     }
 }

@@ -1,10 +1,12 @@
 //! What a core does by itself: expiry, eviction, freeing, and looking after its clients.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Core;
 use super::client::ClientKey;
 use super::counters::Sample;
+use crate::configuration::OutputClass;
 use crate::memory;
 
 /// Ticks of a core in a second.
@@ -95,9 +97,10 @@ impl Core {
     fn look_after_clients(&mut self) {
         let in_ms = |seconds: u64| i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
         let timeout_ms = in_ms(self.configuration.timeout_s);
-        let [normal, replica, _] = self.configuration.client_output_buffer_limits;
-        let monitored = self.process.monitors.load(Ordering::Relaxed) > 0;
-        if timeout_ms == 0 && normal.hard_bytes == 0 && normal.soft_bytes == 0 && !monitored {
+        let configuration = Arc::clone(&self.configuration);
+        let normal = configuration.output_limit(OutputClass::Normal);
+        let others = self.process.monitors.load(Ordering::Relaxed) > 0 || !self.process.subscriber_counts.is_empty();
+        if timeout_ms == 0 && normal.hard_bytes == 0 && normal.soft_bytes == 0 && !others {
             return;
         }
         let now_ms = self.now_ms;
@@ -106,8 +109,9 @@ impl Core {
         let keys: Vec<ClientKey> = self.clients.iter().map(|(key, _)| key).collect();
         for key in keys {
             let Some(client) = self.clients.get_mut(key) else { continue };
-            // What a monitor is sent does not depend on what it reads, as with a replica; another client is paused.
-            let limit = if client.monitor { replica } else { normal };
+            // What a monitor or a subscriber is sent does not depend on what it reads; another client is paused.
+            let class = client.output_class();
+            let limit = configuration.output_limit(class);
             let unsent = client.unsent() as u64;
             if limit.soft_bytes > 0 && unsent > limit.soft_bytes {
                 let since = *client.over_soft_limit_since_ms.get_or_insert(now_ms);
@@ -120,7 +124,7 @@ impl Core {
             }
             if limit.hard_bytes > 0 && unsent > limit.hard_bytes {
                 over.push(key);
-            } else if timeout_ms > 0 && !client.monitor && now_ms - client.active_ms > timeout_ms {
+            } else if timeout_ms > 0 && class == OutputClass::Normal && now_ms - client.active_ms > timeout_ms {
                 idle.push(key);
             }
         }

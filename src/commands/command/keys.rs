@@ -18,7 +18,7 @@ fn keys(args: Args<'_>) -> Result<Vec<(&[u8], KeyFlags)>, CommandError> {
             None => return error("ERR Invalid command specified"),
         }
     }
-    if command.spec.keys.is_empty() {
+    if command.spec.keys.iter().all(|keys| keys.flags.has(KeyFlags::NOT_KEY)) {
         return error("ERR The command has no key arguments");
     }
     if !command.spec.accepts(args.len()) {

@@ -43,6 +43,8 @@ pub struct Part {
     pub commands: Vec<CommandStats>,
     /// Connections.
     pub clients: usize,
+    /// Connections that subscribe to something.
+    pub subscribers: usize,
     /// Bytes that its connections take, with their buffers.
     pub client_bytes: usize,
     /// Most input a client has waiting, in bytes.
@@ -76,6 +78,7 @@ impl Part {
         };
         for (_, client) in core.clients.iter() {
             let buffers = client.input.capacity() + client.output.capacity() + client.held.capacity();
+            part.subscribers += usize::from(client.subscriptions.is_some());
             part.client_bytes += size_of_val(client) + buffers;
             part.longest_input = part.longest_input.max(client.input.len());
             part.longest_output = part.longest_output.max(client.unsent());
@@ -107,6 +110,7 @@ impl Part {
                 sum.merge(own);
             }
             all.clients += part.clients;
+            all.subscribers += part.subscribers;
             all.client_bytes += part.client_bytes;
             all.longest_input = all.longest_input.max(part.longest_input);
             all.longest_output = all.longest_output.max(part.longest_output);

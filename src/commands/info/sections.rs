@@ -9,6 +9,7 @@ use ruvio_shard::slot::shard_slots;
 use super::Section;
 use super::part::Part;
 use crate::core::Core;
+use crate::core::subscriber_counts::Topic;
 use crate::registry::registry;
 use crate::{machine, memory};
 
@@ -114,7 +115,7 @@ fn clients(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
         ("cluster_connections", 0),
         ("blocked_clients", all.blocked),
         ("tracking_clients", 0),
-        ("pubsub_clients", 0),
+        ("pubsub_clients", all.subscribers),
         ("clients_in_timeout_table", all.blocked_with_timeout),
         ("total_blocking_keys", all.blocking_keys),
         ("total_blocking_keys_on_nokey", 0),
@@ -156,7 +157,7 @@ fn persistence(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
     ]);
 }
 
-fn stats(lines: &mut Lines, _: &Core, all: &Part, parts: &[Part]) {
+fn stats(lines: &mut Lines, core: &Core, all: &Part, parts: &[Part]) {
     let counters = &all.counters;
     let rates: Vec<(f64, f64, f64)> = parts.iter().map(|part| part.counters.rates.per_second()).collect();
     let commands: f64 = rates.iter().map(|rates| rates.0).sum();
@@ -184,13 +185,22 @@ fn stats(lines: &mut Lines, _: &Core, all: &Part, parts: &[Part]) {
         ("total_writes_processed", counters.writes),
         ("client_query_buffer_limit_disconnections", counters.query_limit_disconnections),
         ("client_output_buffer_limit_disconnections", counters.output_limit_disconnections),
-        // Not built.
-        ("pubsub_channels", 0),
-        ("pubsub_patterns", 0),
+        // Nothing forks.
         ("total_forks", 0),
         // MIGRATE opens a connection for each call.
         ("migrate_cached_sockets", 0),
     ]);
+    subscriptions(lines, core);
+}
+
+fn subscriptions(lines: &mut Lines, core: &Core) {
+    for (field, topic) in [
+        ("pubsub_channels", Topic::Channel),
+        ("pubsub_patterns", Topic::Pattern),
+        ("pubsubshard_channels", Topic::ShardChannel),
+    ] {
+        lines.add(field, core.process.subscriber_counts.names(topic));
+    }
 }
 
 fn replication(lines: &mut Lines, core: &Core, _: &Part, _: &[Part]) {
