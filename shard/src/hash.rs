@@ -4,8 +4,8 @@
 //! number is not stored: the sequence tells it, and its length alone tells most often that there is room for one more.
 //! Once a field was given a deadline the sequence has deadlines too (see `expiring.rs`), and stays so.
 //!
-//! A field that has expired is still there until somebody removes it: a command that names it, or the sweep. Nothing that
-//! is read through a [`Hash`] shows it, but its number of fields.
+//! A field that has expired is still there until somebody removes it: a command that names it, or the sweep. Nothing
+//! that is read through a [`Hash`] shows it, but its number of fields.
 
 use std::cell::Cell;
 
@@ -300,8 +300,8 @@ impl<'a> Hash<'a> {
         self.form.for_each(visit);
     }
 
-    /// A field chosen with equal chance for each that is there, expired ones included, with its value; `random(n)` gives
-    /// a number below `n`.
+    /// A field chosen with equal chance for each that is there, expired ones included, with its value; `random(n)`
+    /// gives a number below `n`.
     pub fn random(self, mut random: impl FnMut(usize) -> usize) -> Option<(Element<'a>, Element<'a>)> {
         match self.form {
             Form::Packed([]) => None,
@@ -324,8 +324,8 @@ impl<'a> Hash<'a> {
         }
     }
 
-    /// Looks at at least `count` fields from cursor `from` on, where there are as many, and at all of a packed hash, and
-    /// visits those that have not expired. Returns the cursor to go on from, 0 at the end. A field that is there during
+    /// Looks at at least `count` fields from cursor `from` on, where there are as many, and at all of a packed hash,
+    /// and visits those that have not expired. Returns the cursor to go on from, 0 at the end. A field that is there during
     /// the whole scan is visited.
     pub fn scan(self, from: u64, count: usize, mut visit: impl FnMut(Element<'a>, Element<'a>)) -> u64 {
         match self.form {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! length of the name   — 1 byte with the length in bits 0–6; or these are all set and 4 bytes of length follow
-//! 8 bytes              — the field's deadline, ms since the epoch; only where it has one: bit 7 of the first byte is set
+//! 8 bytes              — deadline, ms since the epoch; only where there is one: bit 7 of the first byte tells
 //! name
 //! length of the value  — like the name's
 //! value

@@ -1,7 +1,7 @@
 //! Hashes whose fields expire.
 //!
-//! A field that has expired goes when a command names it, or when the sweep comes to it. Until then the hash is not seen
-//! to have it, but still counts it (`HLEN`), as in Redis. The key goes with its last field.
+//! A field that has expired goes when a command names it, or when the sweep comes to it. Until then the hash is not
+//! seen to have it, but still counts it (`HLEN`), as in Redis. The key goes with its last field.
 
 use super::{EntryMut, Keys};
 use crate::entry::{Entry, EntryRef, Kind};
@@ -64,7 +64,8 @@ impl Keys {
         Ok(Some(Hash::of(self.databases[self.selected].at(slot, position), self.now_ms)))
     }
 
-    /// Finds a hash to change it, as [`Keys::find_mut_kind`] does; those of `fields` that have expired are removed first.
+    /// Finds a hash to change it, as [`Keys::find_mut_kind`] does; those of `fields` that have expired are removed
+    /// first.
     #[inline]
     pub fn find_hash_mut<'f>(
         &mut self,
@@ -86,7 +87,8 @@ impl Keys {
         Ok(Some(self.databases[self.selected].at_mut(slot, position)))
     }
 
-    /// Lets `expire` remove fields that have expired, and the key with the last of them; whether the key is still there.
+    /// Lets `expire` remove fields that have expired, and the key with the last of them; whether the key is still
+    /// there.
     #[cold]
     fn expire_fields(
         &mut self,
@@ -111,8 +113,8 @@ impl Keys {
         !emptied
     }
 
-    /// Removes up to `budget` fields that have expired of a hash that is due in the selected database, or its key if that
-    /// has expired.
+    /// Removes up to `budget` fields that have expired of a hash that is due in the selected database, or its key if
+    /// that has expired.
     pub(crate) fn expire_due(&mut self, due: HashDue, budget: usize) {
         let database = &mut self.databases[self.selected];
         let Some(key) = database.due_key(due) else {
