@@ -92,6 +92,8 @@ pub struct Settings {
     pub lfu_decay_time: u64,
     /// How hard active expiry works, 1 to 10.
     pub active_expire_effort: u64,
+    /// Whether the keys of a command may be in several slots of this shard (`--cross-slot allow`).
+    pub cross_slot: bool,
     /// Whether keys are removed once expired without being touched.
     pub active_expire: bool,
 }
@@ -114,6 +116,7 @@ impl Default for Settings {
             lfu_log_factor: 10,
             lfu_decay_time: 1,
             active_expire_effort: 1,
+            cross_slot: false,
             active_expire: true,
         }
     }

@@ -116,7 +116,7 @@ impl Core {
         for (place, (forwarded, args)) in batch.iter().enumerate() {
             let call = Call {
                 database: forwarded.database as usize,
-                slot: Some(forwarded.slot),
+                slot: forwarded.slot,
                 now_ms: self.now_ms,
                 protocol: forwarded.protocol,
                 may_wait: false,

@@ -65,7 +65,7 @@ impl Core {
             self.reject(key, &CommandError::new("ERR Replica can't interact with the keyspace"));
             return;
         }
-        if self.process.monitors.load(Ordering::Relaxed) > 0 && self.is_let_through(key, slots) {
+        if self.process.monitors.load(Ordering::Relaxed) > 0 && self.is_let_through(key, command, slots, args) {
             self.feed_monitors(key, command, args);
         }
         match command.run {
@@ -78,13 +78,15 @@ impl Core {
     }
 
     /// Whether [`Core::route`] neither refuses a command nor sends the client elsewhere.
-    fn is_let_through(&self, key: ClientKey, slots: Slots) -> bool {
+    pub(super) fn is_let_through(&self, key: ClientKey, command: &Registered, slots: Slots, args: Args<'_>) -> bool {
         match slots {
             Slots::One(slot) => {
                 let is_shared = self.clients.get(key).is_some_and(|client| client.door == Door::Shared);
                 is_shared || self.process.owner(slot) == self.number
             }
-            Slots::Several => false,
+            Slots::Several => {
+                self.may_be_split(key, command) || self.common_owner(key, command, args).is_some()
+            }
             Slots::None | Slots::Invalid => true,
         }
     }
@@ -92,26 +94,24 @@ impl Core {
     /// Runs a command on its shard: here, or by forwarding it; or tells the client where to go.
     #[inline]
     fn route(&mut self, key: ClientKey, command: &'static Registered, slots: Slots, args: Args<'_>, start: &mut u64) {
-        let slot = match slots {
-            Slots::One(slot) => slot,
-            Slots::Several => {
-                self.command_stats[command.index].rejected += 1;
-                self.reject(key, &CommandError::CROSS_SLOT);
-                return;
-            }
+        let (owner, slot) = match slots {
+            Slots::One(slot) => (self.process.owner(slot), Some(slot)),
+            Slots::Several => match self.common_owner(key, command, args) {
+                Some(owner) => (owner, None),
+                None => return self.execute_apart(key, command, args, start),
+            },
             // Without keys, or with words that do not fit: the handler says what is wrong with them.
             Slots::None | Slots::Invalid => {
                 self.execute_here(key, command, None, args, start);
                 return;
             }
         };
-        let owner = self.process.owner(slot);
         if owner == self.number {
-            self.execute_here(key, command, Some(slot), args, start);
+            self.execute_here(key, command, slot, args, start);
             return;
         }
         let Some(client) = self.clients.get_mut(key) else { return };
-        if client.door == Door::Shard {
+        if let (Door::Shard, Some(slot)) = (client.door, slot) {
             let announced = self.process.announced_address(owner, client.local.ip());
             let error = CommandError::new(format!("MOVED {slot} {announced}"));
             self.counters.moved += 1;
@@ -179,7 +179,7 @@ impl Core {
 
     /// Counts a call; returns what the slow log should note.
     #[inline]
-    fn note_call(
+    pub(super) fn note_call(
         &mut self,
         command: &'static Registered,
         args: Args<'_>,
@@ -257,6 +257,9 @@ impl Core {
     fn put_out(&mut self, key: ClientKey, out: Out) {
         let Some(client) = self.clients.get_mut(key) else { return };
         let Out { mut buffer, before, direct } = out;
+        if !client.wants_replies() {
+            buffer.truncate(before);
+        }
         if direct {
             // A reply that was put together at once, by the only core, is already in the output.
             if !client.output.is_empty() {
@@ -276,7 +279,9 @@ impl Core {
     /// Replies an error without running anything.
     pub(super) fn reject(&mut self, key: ClientKey, error: &CommandError) {
         self.count_error(error);
-        if let Some(client) = self.clients.get_mut(key) {
+        if let Some(client) = self.clients.get_mut(key)
+            && client.wants_replies()
+        {
             let mut encoded = Vec::new();
             Reply::new(&mut encoded, client.protocol).error(error);
             client.push_reply(&encoded);
@@ -298,13 +303,13 @@ impl Core {
         let keys = &self.shard.keys;
         let first_key = |args: Args<'_>| args.get(1).map(hash_key);
         for (forwarded, args) in batch.iter().take(WINDOW) {
-            if let Some(hash) = first_key(args) {
-                keys.prefetch_word(forwarded.database as usize, forwarded.slot, hash);
+            if let (Some(slot), Some(hash)) = (forwarded.slot, first_key(args)) {
+                keys.prefetch_word(forwarded.database as usize, slot, hash);
             }
         }
         for (forwarded, args) in batch.iter().take(WINDOW) {
-            if let Some(hash) = first_key(args) {
-                keys.prefetch_entry(forwarded.database as usize, forwarded.slot, hash);
+            if let (Some(slot), Some(hash)) = (forwarded.slot, first_key(args)) {
+                keys.prefetch_entry(forwarded.database as usize, slot, hash);
             }
         }
     }

@@ -24,8 +24,8 @@ pub struct Forwarded {
     pub command: &'static Registered,
     /// Its words are the next this many ranges of the batch.
     pub words: u32,
-    /// The slot of its keys.
-    pub slot: u16,
+    /// The slot of its keys, where that is known.
+    pub slot: Option<u16>,
     /// The database selected.
     pub database: u16,
     /// The protocol of the reply.

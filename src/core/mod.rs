@@ -23,6 +23,7 @@ use self::exchange::Outbox;
 use self::forward::Batch;
 use self::gather::Gathering;
 use self::latency::LatencyEvents;
+use self::pause::Pause;
 use self::serve::Planned;
 use crate::configuration::Configuration;
 use crate::memory;
@@ -41,8 +42,10 @@ pub mod gather;
 pub mod latency;
 pub mod mailbox;
 mod monitor;
+pub mod pause;
 mod serve;
 pub mod slow_log;
+mod split;
 mod tick;
 
 pub use tick::TICKS_A_SECOND;
@@ -101,6 +104,10 @@ pub struct Core {
     spare_buffers: Vec<Vec<u8>>,
     to_flush: Vec<ClientKey>,
     to_resume: Vec<ClientKey>,
+    /// Until when and what of the clients' commands waits, if it does.
+    pause: Option<Pause>,
+    /// Clients whose next command waits for the end of the pause.
+    postponed: Vec<ClientKey>,
     gatherings: HashMap<u64, Gathering>,
     next_gathering: u64,
     scratch: Vec<u8>,
@@ -174,6 +181,8 @@ impl Core {
             spare_buffers: Vec::new(),
             to_flush: Vec::new(),
             to_resume: Vec::new(),
+            pause: None,
+            postponed: Vec::new(),
             gatherings: HashMap::new(),
             next_gathering: 0,
             scratch: vec![0; SCRATCH_BYTES],
@@ -219,7 +228,8 @@ impl Core {
             }
         }
         if mailbox.sleep() {
-            let timeout_ms = (self.next_tick_ms - now_ms()).clamp(0, 1000);
+            let pause_ends_ms = self.pause.map_or(i64::MAX, |pause| pause.until_ms);
+            let timeout_ms = (self.next_tick_ms.min(pause_ends_ms) - now_ms()).clamp(0, 1000);
             self.poll(events, timeout_ms);
             mailbox.woke();
         } else {
@@ -237,6 +247,7 @@ impl Core {
     /// One turn.
     fn turn(&mut self, events: &[epoll::Event]) {
         self.now_ms = now_ms();
+        self.end_pause_in_time();
         self.take_messages();
         let stalled = self.has_overflow();
         for event in events {

@@ -41,6 +41,8 @@ pub struct Part {
     pub commands: Vec<CommandStats>,
     /// Connections.
     pub clients: usize,
+    /// Connections whose command waits.
+    pub blocked: usize,
     /// Bytes that its connections take, with their buffers.
     pub client_bytes: usize,
     /// Most input a client has waiting, in bytes.
@@ -64,6 +66,7 @@ impl Part {
             ..Part::default()
         };
         for (_, client) in core.clients.iter() {
+            part.blocked += usize::from(client.postponed);
             let buffers = client.input.capacity() + client.output.capacity() + client.held.capacity();
             part.client_bytes += size_of_val(client) + buffers;
             part.longest_input = part.longest_input.max(client.input.len());
@@ -94,6 +97,7 @@ impl Part {
                 sum.merge(own);
             }
             all.clients += part.clients;
+            all.blocked += part.blocked;
             all.client_bytes += part.client_bytes;
             all.longest_input = all.longest_input.max(part.longest_input);
             all.longest_output = all.longest_output.max(part.longest_output);
