@@ -270,17 +270,6 @@ impl Registered {
         })
     }
 
-    /// The shard that owns every key of the command, which has some; `owner` tells that of a slot. `None` when several do.
-    pub fn owner(&self, args: Args<'_>, owner: impl Fn(u16) -> usize) -> Option<usize> {
-        let mut common = None;
-        let mut agree = true;
-        let fits = self.spec.visit_keys(args, |index| {
-            let own = owner(key_slot(args.at(index)));
-            agree &= *common.get_or_insert(own) == own;
-        });
-        common.filter(|_| fits && agree)
-    }
-
     /// The slot of the command's keys.
     #[inline]
     pub fn slots(&self, args: Args<'_>) -> Slots {

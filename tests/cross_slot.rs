@@ -111,7 +111,15 @@ fn some_commands_are_split_over_the_shards() {
             "#,
         );
         // Behind others in a pipeline.
-        let replies = connection.pipeline(["SET a 1", "SET b 1", "MSET a 2 b 2 c 2", "GET a", "GET b", "MGET a b c", "DEL a b c"]);
+        let replies = connection.pipeline([
+            "SET a 1",
+            "SET b 1",
+            "MSET a 2 b 2 c 2",
+            "GET a",
+            "GET b",
+            "MGET a b c",
+            "DEL a b c",
+        ]);
         let text: Vec<String> = replies.iter().map(|reply| format!("{reply:?}")).collect();
         let two = Value::Bulk(b"2".to_vec());
         assert_eq!(replies[5], Value::Array(vec![two.clone(), two.clone(), two]), "{text:?}");

@@ -48,7 +48,8 @@ fn replies_are_left_out_wherever_they_come_from() {
              ECHO end",
             &["OK", "OK", "2", "2", "2", "3", "end"],
         );
-        for skipped in ["GET a", "GET b", "GET c", "DBSIZE", "PING", "NOSUCH", "LPUSH a x", "LPUSH b x", "CONFIG GET *"] {
+        for skipped in ["GET a", "GET b", "GET c", "DBSIZE", "PING", "NOSUCH", "LPUSH a x", "LPUSH b x", "CONFIG GET *"]
+        {
             expect(
                 &mut connection,
                 &format!("GET b\nCLIENT REPLY SKIP\n{skipped}\nGET a\nGET b\nECHO end"),

@@ -37,7 +37,7 @@ pub static COMMANDS: &[ServerCommand] = &[
         },
         run: None,
     },
-    command("cluster|slots", 2, "3.0.0", EACH_NODE, "Returns which node owns which slots.", "", slots),
+    ServerCommand { spec: Spec { flags: ANYTIME.and(Flags::DEPRECATED), ..SLOTS_COMMAND.spec }, ..SLOTS_COMMAND },
     command("cluster|shards", 2, "7.0.0", EACH_NODE, "Describes the shards and their nodes.", "", shards),
     command("cluster|nodes", 2, "3.0.0", EACH_NODE, "Describes the nodes, one a line.", "", nodes),
     command("cluster|info", 2, "3.0.0", "O(1)", "Describes the state of the cluster.", "", info),
@@ -77,6 +77,9 @@ pub static COMMANDS: &[ServerCommand] = &[
     connection_command("asking", Flags::FAST, ASKING_SUMMARY, asking),
 ];
 
+const ANYTIME: Flags = Flags::LOADING.and(Flags::STALE);
+const SLOTS_COMMAND: ServerCommand =
+    command("cluster|slots", 2, "3.0.0", EACH_NODE, "Returns which node owns which slots.", "", slots);
 const READ_ONLY_SUMMARY: &str = "Allows the connection to read from replicas.";
 const READ_WRITE_SUMMARY: &str = "Takes READONLY back.";
 const ASKING_SUMMARY: &str = "Follows an ASK redirection; there are none, since slots do not move.";
@@ -90,7 +93,7 @@ const fn command(
     syntax: &'static str,
     run: Run,
 ) -> ServerCommand {
-    let (flags, categories, group) = (Flags::LOADING.and(Flags::STALE), Categories::NONE, Group::Cluster);
+    let (flags, categories, group) = (ANYTIME, Categories::NONE, Group::Cluster);
     let spec = Spec { name, arity, flags, keys: &[], categories, group, since, complexity, summary, syntax };
     ServerCommand { spec, run: Some(run) }
 }

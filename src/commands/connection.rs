@@ -67,7 +67,7 @@ pub static COMMANDS: &[ServerCommand] = &[
         spec: Spec {
             name: "quit",
             arity: -1,
-            flags: UNAUTHENTICATED,
+            flags: UNAUTHENTICATED.and(Flags::DEPRECATED),
             keys: &[],
             categories: Categories::CONNECTION,
             group: Group::Connection,

@@ -84,9 +84,7 @@ impl Core {
                 let is_shared = self.clients.get(key).is_some_and(|client| client.door == Door::Shared);
                 is_shared || self.process.owner(slot) == self.number
             }
-            Slots::Several => {
-                self.may_be_split(key, command) || self.common_owner(key, command, args).is_some()
-            }
+            Slots::Several => self.may_be_split(key, command) || self.common_owner(key, command, args).is_some(),
             Slots::None | Slots::Invalid => true,
         }
     }
@@ -134,7 +132,7 @@ impl Core {
     }
 
     #[inline]
-    fn execute_here(
+    pub(super) fn execute_here(
         &mut self,
         key: ClientKey,
         command: &'static Registered,

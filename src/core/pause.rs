@@ -40,10 +40,8 @@ impl Core {
     /// Has this core's clients wait, and sends on what was forwarded for them so far. A pause that holds already is only made longer and stronger.
     pub fn pause_clients(&mut self, pause: Pause) {
         let earlier = self.pause.unwrap_or(pause);
-        self.pause = Some(Pause {
-            paused: pause.paused.max(earlier.paused),
-            until_ms: pause.until_ms.max(earlier.until_ms),
-        });
+        self.pause =
+            Some(Pause { paused: pause.paused.max(earlier.paused), until_ms: pause.until_ms.max(earlier.until_ms) });
         self.shard.keys.paused = true;
         self.send_outboxes();
         self.end_pause_in_time();

@@ -8,6 +8,7 @@ use ruvio_shard::args::{Args, OwnedArgs};
 use ruvio_shard::error::CommandError;
 use ruvio_shard::reply::{Protocol, Reply};
 use ruvio_shard::shard::Call;
+use ruvio_shard::slot::key_slot;
 
 use super::Core;
 use super::client::{ClientKey, Door};
@@ -62,7 +63,14 @@ impl Core {
         if !self.may_cross_slots(key, command) {
             return None;
         }
-        command.owner(args, |slot| self.process.owner(slot))
+        let mut common = None;
+        let mut agree = true;
+        // Keys were found in several slots, so the words fit.
+        command.spec.visit_keys(args, |index| {
+            let owner = self.process.owner(key_slot(args.at(index)));
+            agree &= *common.get_or_insert(owner) == owner;
+        });
+        common.filter(|_| agree)
     }
 
     /// Whether a command whose keys are on several shards is executed nevertheless.
@@ -84,20 +92,24 @@ impl Core {
             self.reject(key, &CommandError::CROSS_SLOT);
             return;
         };
+        if !(args.len() - 1).is_multiple_of(words_a_key) {
+            // The handler says that the last key lacks a word.
+            return self.execute_here(key, command, None, args, start);
+        }
         let Some(client) = self.clients.get(key) else { return };
         let (database, protocol, no_touch) = (client.database, client.protocol, client.no_touch);
         let shared = Shared { command, database, protocol, no_touch };
         let mut calls: Vec<Option<OwnedArgs>> = vec![None; self.process.cores.len()];
         let mut owners: Vec<usize> = Vec::new();
         let process = &self.process;
-        // The words were found to fit when the slots were computed.
         command.spec.visit_keys(args, |index| {
-            let owner = process.owner(ruvio_shard::slot::key_slot(args.at(index)));
+            let owner = process.owner(key_slot(args.at(index)));
             let call = calls[owner].get_or_insert_with(|| [args.at(0)].into_iter().collect());
-            (index..index + words_a_key).filter_map(|word| args.get(word)).for_each(|word| call.push(word));
+            (index..index + words_a_key).for_each(|word| call.push(args.at(word)));
             owners.push(owner);
         });
-        self.counters.forwarded += u64::from(calls.iter().enumerate().any(|(core, call)| core != self.number && call.is_some()));
+        self.counters.forwarded +=
+            u64::from(calls.iter().enumerate().any(|(core, call)| core != self.number && call.is_some()));
         self.gather(
             key,
             move |core| calls[core.number].as_ref().map(|call| core.execute_call(shared, call.as_args())),
@@ -153,7 +165,8 @@ fn line<'a>(encoded: &mut &'a [u8]) -> &'a [u8] {
 fn value<'a>(encoded: &mut &'a [u8]) -> &'a [u8] {
     let whole = *encoded;
     let head = line(encoded);
-    let len = head.strip_prefix(b"$").and_then(|rest| rest.strip_suffix(b"\r\n")).and_then(ruvio_shard::number::parse_i64);
+    let len =
+        head.strip_prefix(b"$").and_then(|rest| rest.strip_suffix(b"\r\n")).and_then(ruvio_shard::number::parse_i64);
     let Some(len) = len.and_then(|len| usize::try_from(len).ok()) else { return head };
     let end = (head.len() + len + 2).min(whole.len());
     *encoded = &whole[end..];
@@ -162,7 +175,8 @@ fn value<'a>(encoded: &mut &'a [u8]) -> &'a [u8] {
 
 /// Writes the values of all shards' arrays in the order of the keys; `owners` names the shard of each key.
 fn write_values(owners: &[usize], answers: &[Option<Answer>], reply: &mut Reply<'_>) {
-    let mut left: Vec<&[u8]> = answers.iter().map(|answer| answer.as_ref().map_or(&[][..], |answer| &answer.encoded)).collect();
+    let mut left: Vec<&[u8]> =
+        answers.iter().map(|answer| answer.as_ref().map_or(&[][..], |answer| &answer.encoded)).collect();
     left.iter_mut().for_each(|encoded| {
         line(encoded);
     });
@@ -179,8 +193,7 @@ mod tests {
     #[test]
     fn values_come_in_the_order_of_the_keys() {
         let answer = |text: &str| Some(Answer { encoded: text.into(), error: None });
-        let answers =
-            [answer("*2\r\n$4\r\na\r\nb\r\n$-1\r\n"), None, answer("*3\r\n$0\r\n\r\n_\r\n$2\r\n\r\n\r\n")];
+        let answers = [answer("*2\r\n$4\r\na\r\nb\r\n$-1\r\n"), None, answer("*3\r\n$0\r\n\r\n_\r\n$2\r\n\r\n\r\n")];
         let mut out = Vec::new();
         write_values(&[2, 0, 2, 2, 0], &answers, &mut Reply::new(&mut out, Protocol::Resp2));
         let expected = "*5\r\n$0\r\n\r\n$4\r\na\r\nb\r\n_\r\n$2\r\n\r\n\r\n$-1\r\n";
