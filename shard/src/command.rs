@@ -350,7 +350,16 @@ fn find_keyword(args: Args<'_>, word: &str, start: i32) -> Option<usize> {
     }
 }
 
+/// The commands that Redis does not have.
+const NATIVE: [&str; 9] =
+    ["delifeq", "getv", "htransfer", "limit", "setv", "take", "transfer", "zmovedue", "zpopbyscore"];
+
 impl Spec {
+    /// Whether Redis does not have the command. The keys of a native one are in one slot, whatever the operator allows.
+    pub fn is_native(&self) -> bool {
+        NATIVE.contains(&self.name)
+    }
+
     /// Whether a call with `words` words has the right number of them.
     #[inline]
     pub fn accepts(&self, words: usize) -> bool {

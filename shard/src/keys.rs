@@ -62,6 +62,10 @@ pub struct Keys {
     pub no_touch: bool,
     /// Keys that were evicted, with their databases, for whoever keeps a log and takes them out; `None` where nobody does.
     pub evicted: Option<Vec<(usize, Box<[u8]>)>>,
+    /// Whether what has expired stays, though it is not found, and nothing is evicted (`CLIENT PAUSE`).
+    pub paused: bool,
+    /// Whether that holds for the call in progress: a write that is executed nevertheless changes the keyspace anyway.
+    keeps_expired: bool,
     /// What is noted of what happens to keys.
     pub observed: Observed,
     changes: Vec<Change>,
@@ -82,6 +86,8 @@ impl Keys {
             random: SmallRng::seed_from_u64(seed),
             no_touch: false,
             evicted: None,
+            paused: false,
+            keeps_expired: false,
             observed: Observed::default(),
             changes: Vec::new(),
             remains: Remains::default(),
@@ -99,6 +105,12 @@ impl Keys {
         self.selected = database;
         self.now_ms = now_ms;
         self.slot = slot;
+        self.keeps_expired = self.paused;
+    }
+
+    /// Has the call in progress remove what has expired even during a pause.
+    pub(crate) fn remove_expired_though_paused(&mut self) {
+        self.keeps_expired = false;
     }
 
     /// The time of the call in progress, in ms since the epoch.
@@ -141,7 +153,9 @@ impl Keys {
         let database = &self.databases[self.selected];
         let position = database.find(slot, hash_key(key), key)?;
         if database.at(slot, position).deadline_ms().is_some_and(|deadline_ms| deadline_ms <= self.now_ms) {
-            self.expire_at(slot, position);
+            if !self.keeps_expired {
+                self.expire_at(slot, position);
+            }
             return None;
         }
         Some((slot, position))
@@ -210,6 +224,12 @@ impl Keys {
             Some(entry) if entry.kind() != kind => Err(CommandError::WRONG_TYPE),
             found => Ok(found),
         }
+    }
+
+    /// A key that was looked up in this call already, without removing it if it has expired.
+    pub fn get(&self, key: &[u8]) -> Option<EntryRef<'_>> {
+        let entry = self.table(self.slot_of(key))?.get(hash_key(key), key)?;
+        Some(entry).filter(|entry| entry.deadline_ms().is_none_or(|deadline_ms| deadline_ms > self.now_ms))
     }
 
     /// Finds a key without counting or noting anything.

@@ -94,7 +94,7 @@ pub struct Settings {
     pub lfu_decay_time: u64,
     /// How hard active expiry works, 1 to 10.
     pub active_expire_effort: u64,
-    /// Whether the keys of a command may be in different slots of one shard.
+    /// Whether the keys of a command may be in several slots of this shard (`--cross-slot allow`).
     pub cross_slot: bool,
     /// Whether keys are removed once expired without being touched.
     pub active_expire: bool,

@@ -66,6 +66,9 @@ impl Shard {
         } else {
             true
         };
+        if self.keys.paused && command.spec.flags.has(Flags::WRITE) {
+            self.keys.remove_expired_though_paused();
+        }
         let (mut wait, mut logged) = (None, None);
         let result = if room {
             let (reply, may_wait) = (Reply::new(out, call.protocol), call.may_wait);

@@ -1,4 +1,4 @@
-//! `CLIENT …`: what connections are there, their names, and ending them.
+//! `CLIENT …`: what connections are there, their names, how they are served, and ending them.
 
 use ruvio_shard::args::Args;
 use ruvio_shard::command::{Categories, Flags, Group, Spec};
@@ -12,6 +12,8 @@ use crate::core::Core;
 use crate::core::client::{Client, ClientKey};
 use crate::core::subscriber_counts::Topic;
 use crate::core::waiting::Ending;
+
+mod flow;
 
 /// The user every connection has.
 pub const DEFAULT_USER: &str = "default";
@@ -101,6 +103,36 @@ pub static COMMANDS: &[ServerCommand] = &[
         "Ends the waiting of a connection.",
         "client-id [TIMEOUT | ERROR]",
         unblock,
+    ),
+    command(
+        "client|pause",
+        -3,
+        ADMIN,
+        "3.0.0",
+        "O(1)",
+        "Has the commands of all connections, or their writes, wait.",
+        "timeout [WRITE | ALL]",
+        flow::pause,
+    ),
+    command(
+        "client|unpause",
+        2,
+        ADMIN,
+        "6.2.0",
+        "O(N) where N is the number of connections that wait",
+        "Ends a pause.",
+        "",
+        flow::unpause,
+    ),
+    command(
+        "client|reply",
+        3,
+        ANYTIME,
+        "3.2.0",
+        "O(1)",
+        "Chooses whether the connection's commands are answered.",
+        "<ON | OFF | SKIP>",
+        flow::reply,
     ),
     command("client|help", 2, Flags::LOADING.and(Flags::STALE), "5.0.0", "O(1)", "Lists the subcommands.", "", help),
 ];
@@ -238,7 +270,7 @@ fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
         (client.monitor, 'O'),
         (client.subscriptions.is_some(), 'P'),
         (client.transaction.is_some(), 'x'),
-        (client.blocked_at.is_some(), 'b'),
+        (client.blocked_at.is_some() || client.postponed, 'b'),
         (client.closing, 'c'),
         (client.read_only, 'r'),
         (client.no_evict, 'e'),

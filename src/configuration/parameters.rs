@@ -180,7 +180,8 @@ pub static PARAMETERS: &[Parameter] = &[
         std::path::absolute(&options.dir).unwrap_or_else(|_| options.dir.clone()).display().to_string()
     }),
     started("cluster-announce-ip", |options| options.announce_ip.clone().unwrap_or_default()),
-    started("cluster-enabled", |_| values::yes_or_no(true).into()),
+    started("cluster-enabled", |options| values::yes_or_no(!options.cross_slot).into()),
+    started("cross-slot", |options| if options.cross_slot { "allow" } else { "deny" }.into()),
     started("tcp-backlog", |_| start::BACKLOG.to_string()),
     started("unixsocket", |_| String::new()),
     started("tls-port", |_| "0".into()),

@@ -26,6 +26,7 @@ use self::gather::Gathering;
 use self::latency::LatencyEvents;
 use self::log::Log;
 use self::log::recovery::Recovery;
+use self::pause::Pause;
 use self::serve::Planned;
 use self::subscriber_counts::Receivers;
 use self::subscriptions::Subscribers;
@@ -52,9 +53,11 @@ pub mod mailbox;
 mod monitor;
 mod notifications;
 mod observe;
+pub mod pause;
 mod publish;
 mod serve;
 pub mod slow_log;
+mod split;
 pub mod subscriber_counts;
 pub mod subscriptions;
 mod tick;
@@ -132,6 +135,10 @@ pub struct Core {
     /// Kept for the next message: who receives it, and how it is encoded.
     receivers: Receivers,
     encoded_push: Vec<u8>,
+    /// Until when and what of the clients' commands waits, if it does.
+    pause: Option<Pause>,
+    /// Clients whose next command waits for the end of the pause.
+    postponed: Vec<ClientKey>,
     gatherings: HashMap<u64, Gathering>,
     next_gathering: u64,
     scratch: Vec<u8>,
@@ -214,6 +221,8 @@ impl Core {
             watches: Watches::default(),
             receivers: Receivers::default(),
             encoded_push: Vec::new(),
+            pause: None,
+            postponed: Vec::new(),
             gatherings: HashMap::new(),
             next_gathering: 0,
             scratch: vec![0; SCRATCH_BYTES],
@@ -263,7 +272,8 @@ impl Core {
             }
         }
         if mailbox.sleep() {
-            let next_ms = self.waiting.next_deadline_ms().unwrap_or(i64::MAX).min(self.next_tick_ms);
+            let pause_ends_ms = self.pause.map_or(i64::MAX, |pause| pause.until_ms);
+            let next_ms = self.waiting.next_deadline_ms().unwrap_or(i64::MAX).min(self.next_tick_ms).min(pause_ends_ms);
             let timeout_ms = (next_ms - now_ms()).clamp(0, 1000);
             self.poll(events, timeout_ms);
             mailbox.woke();
@@ -283,6 +293,7 @@ impl Core {
     fn turn(&mut self, events: &[epoll::Event]) {
         // The time of a log's records never goes back.
         self.now_ms = now_ms().max(self.now_ms);
+        self.end_pause_in_time();
         self.take_messages();
         let stalled = self.has_overflow() || self.is_log_stalled();
         for event in events {

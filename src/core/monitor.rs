@@ -51,8 +51,12 @@ impl Core {
     }
 
     fn show_monitors(&mut self, line: &[u8]) {
-        let monitors: Vec<ClientKey> =
-            self.clients.iter().filter(|(_, client)| client.monitor && !client.closing).map(|(key, _)| key).collect();
+        let monitors: Vec<ClientKey> = self
+            .clients
+            .iter()
+            .filter(|(_, client)| client.monitor && !client.closing && client.wants_replies())
+            .map(|(key, _)| key)
+            .collect();
         for key in monitors {
             if let Some(client) = self.clients.get_mut(key) {
                 client.push_reply(line);

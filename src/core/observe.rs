@@ -1,7 +1,6 @@
 //! What follows from changes of keys: watched keys are touched, those who wait for a key are served, and notifications
 //! are published.
 
-use ruvio_shard::changes::Observed;
 use ruvio_shard::events::Class;
 
 use super::Core;

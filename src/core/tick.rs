@@ -69,7 +69,9 @@ impl Core {
             self.look_after_clients();
             return;
         }
-        if self.configuration.settings.active_expire {
+        if self.pause.is_some() {
+            self.expiring = false;
+        } else if self.configuration.settings.active_expire {
             let start = self.clock.raw();
             let effort = self.configuration.settings.active_expire_effort;
             // Up to a hundredth of the time with the lowest effort, when little has expired.
@@ -124,7 +126,11 @@ impl Core {
             }
             if limit.hard_bytes > 0 && unsent > limit.hard_bytes {
                 over.push(key);
-            } else if timeout_ms > 0 && class == OutputClass::Normal && now_ms - client.active_ms > timeout_ms {
+            } else if timeout_ms > 0
+                && class == OutputClass::Normal
+                && !client.postponed
+                && now_ms - client.active_ms > timeout_ms
+            {
                 idle.push(key);
             }
         }

@@ -32,8 +32,8 @@ pub struct Queue {
     commands: Vec<Queued>,
     bytes: Vec<u8>,
     ranges: Vec<ArgRange>,
-    /// The slot of all keys so far.
-    slot: Option<u16>,
+    /// Where all keys so far are.
+    place: Option<KeyPlace>,
     /// Whether a command was refused, so that `EXEC` will be.
     failed: bool,
 }
@@ -55,13 +55,20 @@ impl Queue {
     }
 }
 
-/// What a client watches: on one core, since all keys of a transaction are.
+/// Where the keys of a command, of a transaction or of a watch are: in one slot, or at least on one core.
 #[derive(Clone, Copy, Debug)]
-pub struct Watched {
-    /// The slot of the keys.
-    pub slot: u16,
+pub struct KeyPlace {
+    /// Their slot; `None` where they are in several of a core's, which `--cross-slot allow` permits.
+    slot: Option<u16>,
     /// The core that owns them.
     pub owner: usize,
+}
+
+impl KeyPlace {
+    /// Whether keys there may be used together with keys at `other`.
+    fn goes_with(self, other: KeyPlace, may_cross_slots: bool) -> bool {
+        self.owner == other.owner && (may_cross_slots || self.slot == other.slot)
+    }
 }
 
 /// A transaction under way on the client's core.
@@ -93,30 +100,24 @@ impl Core {
         let limit = self.configuration.client_query_buffer_limit;
         // As in Redis nothing is queued while there is no room, whatever it would do.
         let has_room = self.configuration.settings.maxmemory == 0 || self.shard.make_room();
+        let place = self.key_place(key, command, slots, args);
+        let may_cross = self.may_cross_slots(key);
         let Some(client) = self.clients.get_mut(key) else { return };
-        let (door, local) = (client.door, client.local.ip());
         let watched = client.watched;
         let Some(queue) = client.transaction.as_mut() else { return };
-        let refusal = match slots {
+        let refusal = match place {
             _ if command.spec.flags.has(Flags::NO_MULTI) => {
                 Some(CommandError::new("ERR Command not allowed inside a transaction"))
             }
-            Slots::Several => Some(CommandError::CROSS_SLOT),
             _ if !has_room => Some(CommandError::OUT_OF_MEMORY),
-            Slots::One(slot)
-                if queue.slot.or(watched.map(|watched| watched.slot)).is_some_and(|other| other != slot) =>
-            {
+            Ok(Some(place)) if queue.place.or(watched).is_some_and(|other| !place.goes_with(other, may_cross)) => {
                 Some(CommandError::CROSS_SLOT)
-            }
-            Slots::One(slot) if door == Door::Shard && self.process.owner(slot) != self.number => {
-                self.counters.moved += 1;
-                let announced = self.process.announced_address(self.process.owner(slot), local);
-                Some(CommandError::new(format!("MOVED {slot} {announced}")))
             }
             _ if queue.bytes() > limit => Some(CommandError::new(format!(
                 "ERR the transaction has more than client-query-buffer-limit ({limit}) bytes; make it smaller"
             ))),
-            _ => None,
+            Ok(_) => None,
+            Err(ref error) => Some(error.clone()),
         };
         if let Some(error) = refusal {
             queue.failed = true;
@@ -124,11 +125,9 @@ impl Core {
             self.reject(key, &error);
             return;
         }
-        let slot = match slots {
-            Slots::One(slot) => Some(slot),
-            _ => None,
-        };
-        queue.slot = queue.slot.or(slot);
+        let place = place.ok().flatten();
+        queue.place = queue.place.or(place);
+        let slot = place.and_then(|place| place.slot);
         for word in args.iter() {
             queue.ranges.push(ArgRange { start: queue.bytes.len() as u32, len: word.len() as u32 });
             queue.bytes.extend_from_slice(word);
@@ -136,6 +135,32 @@ impl Core {
         queue.commands.push(Queued { command, words: args.len(), slot });
         client.push_reply(b"+QUEUED\r\n");
         self.want_flush(key);
+    }
+
+    /// Where a command's keys are, for a client that may use them there; `None` without keys.
+    fn key_place(
+        &mut self,
+        key: ClientKey,
+        command: &Registered,
+        slots: Slots,
+        args: Args<'_>,
+    ) -> Result<Option<KeyPlace>, CommandError> {
+        let place = match slots {
+            Slots::One(slot) => KeyPlace { slot: Some(slot), owner: self.process.owner(slot) },
+            Slots::Several => match self.common_owner(key, command, args) {
+                Some(owner) => KeyPlace { slot: None, owner },
+                None => return Err(CommandError::CROSS_SLOT),
+            },
+            Slots::None | Slots::Invalid => return Ok(None),
+        };
+        match (self.clients.get(key), place.slot) {
+            (Some(client), Some(slot)) if client.door == Door::Shard && place.owner != self.number => {
+                let announced = self.process.announced_address(place.owner, client.local.ip());
+                self.counters.moved += 1;
+                Err(CommandError::new(format!("MOVED {slot} {announced}")))
+            }
+            _ => Ok(Some(place)),
+        }
     }
 
     /// Begins a transaction.
@@ -160,24 +185,21 @@ impl Core {
         Ok(())
     }
 
-    /// Has a client watch keys, which are all in `slot`.
-    pub fn watch(&mut self, key: ClientKey, slot: u16, keys: Args<'_>) -> Result<(), CommandError> {
-        let owner = self.process.owner(slot);
-        let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
-        if client.transaction.is_some() {
+    /// Has a client watch keys: `args` are the words of `WATCH`.
+    pub fn watch(&mut self, key: ClientKey, command: &Registered, args: Args<'_>) -> Result<(), CommandError> {
+        if self.clients.get(key).is_some_and(|client| client.transaction.is_some()) {
             return Err(CommandError::new("ERR WATCH inside MULTI is not allowed"));
         }
-        if client.watched.is_some_and(|watched| watched.slot != slot) {
+        let Some(place) = self.key_place(key, command, command.slots(args), args)? else { return Ok(()) };
+        let may_cross = self.may_cross_slots(key);
+        let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
+        if client.watched.is_some_and(|watched| !place.goes_with(watched, may_cross)) {
             return Err(CommandError::CROSS_SLOT);
         }
-        if client.door == Door::Shard && owner != self.number {
-            self.counters.moved += 1;
-            let announced = self.process.announced_address(owner, client.local.ip());
-            return Err(CommandError::new(format!("MOVED {slot} {announced}")));
-        }
-        client.watched = Some(Watched { slot, owner });
+        let owner = place.owner;
+        client.watched = Some(place);
         let (id, database) = (client.id, client.database);
-        let keys: Vec<Box<[u8]>> = keys.iter().map(Box::from).collect();
+        let keys: Vec<Box<[u8]>> = args.from(1).iter().map(Box::from).collect();
         if owner == self.number {
             self.watch_here(id, database, &keys);
         } else {
@@ -205,11 +227,7 @@ impl Core {
             return Err(CommandError::new("EXECABORT Transaction discarded because of previous errors."));
         }
         let watched = client.watched.take();
-        let owner = match (queue.slot, watched) {
-            (Some(slot), _) => self.process.owner(slot),
-            (None, Some(watched)) => watched.owner,
-            (None, None) => home,
-        };
+        let owner = queue.place.or(watched).map_or(home, |place| place.owner);
         let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
         client.waiting = true;
         client.execution = Some(Box::new(Execution {

@@ -2,9 +2,10 @@
 
 use std::sync::LazyLock;
 
-use ruvio_shard::command::{Begin, Find, Flags, KeyFlags, Spec};
+use ruvio_shard::command::{Begin, Find, KeyFlags, Spec};
 use ruvio_shard::reply::Reply;
 
+use super::replacements::replacement;
 use super::syntax::{Argument, Kind, parse};
 use crate::registry::{Registered, registry};
 
@@ -52,6 +53,9 @@ const INTEGERS: &[&str] = &[
 const FLOATS: &[&str] = &["height", "latitude", "longitude", "radius", "score", "timeout", "weight", "width"];
 const MOMENTS: &[&str] = &["unix-time-milliseconds", "unix-time-seconds"];
 
+/// Commands that servers and their tests send, not programs.
+const INTERNAL: [&str; 3] = ["pfdebug", "pfselftest", "restore-asking"];
+
 /// The arguments of every command, by its index.
 static ARGUMENTS: LazyLock<Vec<Vec<Argument>>> =
     LazyLock::new(|| registry().all().iter().map(|command| parse(command.spec.syntax)).collect());
@@ -60,9 +64,11 @@ static ARGUMENTS: LazyLock<Vec<Vec<Argument>>> =
 pub fn write(command: &Registered, reply: &mut Reply<'_>) {
     let spec = command.spec;
     let arguments = ARGUMENTS.get(command.index).map(Vec::as_slice).unwrap_or_default();
-    let deprecated = spec.flags.has(Flags::DEPRECATED);
-    let optional = [deprecated, !arguments.is_empty(), !command.subcommands.is_empty()];
-    reply.map(4 + optional.into_iter().filter(|given| *given).count());
+    let replacement = replacement(spec.name);
+    let is_internal = replacement.is_none() && INTERNAL.contains(&spec.name);
+    let optional = [is_internal, !arguments.is_empty(), !command.subcommands.is_empty()];
+    let fields = if replacement.is_some() { 7 } else { 4 };
+    reply.map(fields + optional.into_iter().filter(|given| *given).count());
     for (field, value) in [
         ("summary", spec.summary),
         ("since", spec.since),
@@ -72,10 +78,14 @@ pub fn write(command: &Registered, reply: &mut Reply<'_>) {
         reply.bulk(field.as_bytes());
         reply.bulk(value.as_bytes());
     }
-    if deprecated {
-        reply.bulk(b"doc_flags");
-        reply.set(1);
-        reply.simple("deprecated");
+    if let Some(replacement) = replacement {
+        write_flag("deprecated", reply);
+        reply.bulk(b"deprecated_since");
+        reply.bulk(replacement.since.as_bytes());
+        reply.bulk(b"replaced_by");
+        reply.bulk(replacement.by.as_bytes());
+    } else if is_internal {
+        write_flag("syscmd", reply);
     }
     if !arguments.is_empty() {
         reply.bulk(b"arguments");
@@ -91,6 +101,12 @@ pub fn write(command: &Registered, reply: &mut Reply<'_>) {
             write(subcommand, reply);
         }
     }
+}
+
+fn write_flag(flag: &str, reply: &mut Reply<'_>) {
+    reply.bulk(b"doc_flags");
+    reply.set(1);
+    reply.simple(flag);
 }
 
 /// Which word of a call the next argument is.

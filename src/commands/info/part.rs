@@ -77,6 +77,7 @@ impl Part {
             ..Part::default()
         };
         for (_, client) in core.clients.iter() {
+            part.blocked += usize::from(client.postponed);
             let buffers = client.input.capacity() + client.output.capacity() + client.held.capacity();
             part.subscribers += usize::from(client.subscriptions.is_some());
             part.client_bytes += size_of_val(client) + buffers;
