@@ -109,7 +109,8 @@ impl Core {
         match command.run {
             Run::Shard(_) => self.route(key, command, slots, args, start),
             Run::Server(handler) => {
-                if command.spec.keys.is_empty() || !self.turn_away(key, command, slots, args) {
+                // Other commands of the server find the owner of their keys themselves.
+                if !command.spec.flags.has(Flags::PUBSUB) || !self.turn_away(key, command, slots, args) {
                     self.execute_on_server(key, command, handler, args, start);
                 }
             }
