@@ -27,7 +27,7 @@ const WRONG_WORDS: [&str; 12] = [
 
 /// What of a reply can be compared.
 #[derive(Clone, Copy, Debug)]
-enum Compare {
+pub enum Compare {
     Exactly,
     /// The elements come in an order of the server's choice.
     Unordered,
@@ -264,12 +264,19 @@ const TEMPLATES: [&str; 217] = [
     "SELECT D",
 ];
 
-struct Generator {
+/// Makes random commands.
+pub struct Generator {
     random: StdRng,
-    tag: u32,
+    /// The keys of the last command had this hash tag.
+    pub tag: u32,
 }
 
 impl Generator {
+    /// The same commands for the same seed.
+    pub fn new(seed: u64) -> Generator {
+        Generator { random: StdRng::seed_from_u64(seed), tag: 0 }
+    }
+
     fn pick<'c>(&mut self, choices: &[&'c str]) -> &'c str {
         choices.choose(&mut self.random).expect("a choice")
     }
@@ -326,7 +333,8 @@ impl Generator {
         (0..length).map(|_| if self.random.random_ratio(1, 8) { self.random.random() } else { b'v' }).collect()
     }
 
-    fn command(&mut self) -> (Vec<Vec<u8>>, Compare) {
+    /// A command, and what of its reply can be compared.
+    pub fn command(&mut self) -> (Vec<Vec<u8>>, Compare) {
         if self.random.random_ratio(1, 2_000) {
             return (vec![b"FLUSHDB".to_vec()], Compare::Exactly);
         }
@@ -394,7 +402,8 @@ fn contents(connection: &mut Connection) -> Vec<(String, String)> {
     contents
 }
 
-fn start_redis() -> Option<Server> {
+/// A `redis-server`, where there is one.
+pub fn start_redis() -> Option<Server> {
     Command::new("redis-server").arg("--version").output().ok()?;
     let ports = PortBlock::claim();
     let directory = TempDir::with_prefix("ruvio-test-").expect("a folder for the server");
@@ -403,7 +412,8 @@ fn start_redis() -> Option<Server> {
     Some(Server::from_command(command, ports, directory))
 }
 
-fn number_from_environment(name: &str) -> Option<u64> {
+/// The number that a variable holds.
+pub fn number_from_environment(name: &str) -> Option<u64> {
     Some(std::env::var(name).ok()?.parse().unwrap_or_else(|_| panic!("{name} is no number")))
 }
 
@@ -416,7 +426,7 @@ fn random_commands_are_answered_as_redis_answers_them() {
     let server = Server::start();
     let commands = number_from_environment("RUVIO_DIFFERENTIAL_COMMANDS").unwrap_or(20_000) as usize;
     let seed = number_from_environment("RUVIO_DIFFERENTIAL_SEED").unwrap_or_else(rand::random);
-    let mut generator = Generator { random: StdRng::seed_from_u64(seed), tag: 0 };
+    let mut generator = Generator::new(seed);
     let mut ours = server.connect();
     let mut theirs = redis.connect();
     let mut differences = Vec::new();

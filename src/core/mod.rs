@@ -113,6 +113,8 @@ pub struct Core {
     /// Kept for the next message: who receives it, and how it is encoded.
     receivers: Receivers,
     encoded_push: Vec<u8>,
+    /// Whether an outbox holds publications.
+    has_publications: bool,
     gatherings: HashMap<u64, Gathering>,
     next_gathering: u64,
     scratch: Vec<u8>,
@@ -189,6 +191,7 @@ impl Core {
             to_resume: Vec::new(),
             receivers: Receivers::default(),
             encoded_push: Vec::new(),
+            has_publications: false,
             gatherings: HashMap::new(),
             next_gathering: 0,
             scratch: vec![0; SCRATCH_BYTES],
