@@ -9,6 +9,7 @@ use crate::configuration::Configuration;
 use crate::core::mailbox::Mailbox;
 use crate::core::slow_log::SlowLog;
 use crate::core::subscriber_counts::SubscriberCounts;
+use crate::data::DataDirectory;
 use crate::options::Options;
 
 /// The state that cores share. Nothing here is touched on the path of a command that stays on its core, but flags that
@@ -30,12 +31,20 @@ pub struct Process {
     pub shard_ids: Vec<String>,
     /// When it started.
     pub started: Instant,
+    /// Shards that still read their data.
+    pub loading: AtomicUsize,
+    /// The directory of the data, where data is kept.
+    pub data: Option<DataDirectory>,
+    /// Why the process ends, if something went wrong.
+    pub failure: Mutex<Option<String>>,
     /// Set when all cores are to end.
     pub stopping: AtomicBool,
     /// Clients connected.
     pub connected: AtomicUsize,
     /// Clients that get what `MONITOR` shows.
     pub monitors: AtomicUsize,
+    /// Calls of `MIGRATE` whose data are under way.
+    pub migrations: AtomicUsize,
     /// Subscribers of all cores.
     pub subscriber_counts: SubscriberCounts,
     /// Most memory that was seen in use, in bytes.
@@ -47,7 +56,11 @@ pub struct Process {
 
 impl Process {
     /// The state of a process that starts now.
-    pub fn new(options: Options, configuration: Configuration) -> std::io::Result<Process> {
+    pub fn new(
+        options: Options,
+        configuration: Configuration,
+        data: Option<DataDirectory>,
+    ) -> std::io::Result<Process> {
         let mut cores = Vec::new();
         for _ in 0..options.shards {
             cores.push(Mailbox::new()?);
@@ -60,10 +73,14 @@ impl Process {
             node_ids: (0..options.shards).map(identifiers).collect(),
             shard_ids: (0..options.shards).map(identifiers).collect(),
             configuration: RwLock::new(Arc::new(configuration)),
+            loading: AtomicUsize::new(if data.is_some() { options.shards } else { 0 }),
+            data,
+            failure: Mutex::new(None),
             started: Instant::now(),
             stopping: AtomicBool::new(false),
             connected: AtomicUsize::new(0),
             monitors: AtomicUsize::new(0),
+            migrations: AtomicUsize::new(0),
             subscriber_counts: SubscriberCounts::default(),
             peak_memory: AtomicU64::new(0),
             slow_log: Mutex::new(slow_log),
@@ -94,6 +111,12 @@ impl Process {
         change(&mut changed)?;
         *current = Arc::new(changed);
         Ok(current.clone())
+    }
+
+    /// Ends the process because of `problem`; the first one is told.
+    pub fn fail(&self, problem: String) {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(problem);
+        self.stop();
     }
 
     /// Tells all cores to end.

@@ -1,6 +1,6 @@
 //! Keyspace notifications: the events that Redis publishes, in its order, to subscribers on every core.
 
-use crate::differential::{Generator, number_from_environment, start_redis};
+use crate::differential::{Generator, number_from_environment};
 use crate::support::{Connection, Server, Value, encode_command, replies, wait_until};
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ fn events_until(observer: &mut Connection, mark: &str) -> Vec<String> {
 
 #[test]
 fn random_commands_publish_the_events_of_redis() {
-    let Some(redis) = start_redis() else {
+    let Some(redis) = Server::start_redis(&[]) else {
         println!("skipped: no redis-server on PATH to compare with");
         return;
     };

@@ -62,6 +62,8 @@ pub enum Encoding {
     TokenLimit = 13,
     /// A boxed [`Object`]: a collection that has outgrown its packed form.
     Object = 14,
+    /// A hash whose fields may expire: the earliest deadline, then packed field, value, deadline, …
+    ExpiringHash = 15,
 }
 
 /// Redis's type of a value.
@@ -96,7 +98,7 @@ impl Kind {
 }
 
 impl Encoding {
-    const ALL: [Encoding; 15] = [
+    const ALL: [Encoding; 16] = [
         Encoding::Bytes,
         Encoding::EditedBytes,
         Encoding::Int8,
@@ -112,6 +114,7 @@ impl Encoding {
         Encoding::SlidingLimit,
         Encoding::TokenLimit,
         Encoding::Object,
+        Encoding::ExpiringHash,
     ];
 
     /// Length of the value where the encoding fixes it; `None` where a length is stored.
@@ -302,7 +305,7 @@ impl<'a> EntryRef<'a> {
             | Encoding::Int32
             | Encoding::Int64 => Kind::String,
             Encoding::PackedList => Kind::List,
-            Encoding::PackedHash => Kind::Hash,
+            Encoding::PackedHash | Encoding::ExpiringHash => Kind::Hash,
             Encoding::PackedSet | Encoding::IntegerSet => Kind::Set,
             Encoding::PackedSortedSet => Kind::SortedSet,
             Encoding::FixedLimit | Encoding::SlidingLimit | Encoding::TokenLimit => Kind::Limit,

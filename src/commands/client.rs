@@ -1,4 +1,4 @@
-//! `CLIENT …`: what connections are there, their names, and ending them.
+//! `CLIENT …`: what connections are there, their names, how they are served, and ending them.
 
 use ruvio_shard::args::Args;
 use ruvio_shard::command::{Categories, Flags, Group, Spec};
@@ -11,6 +11,9 @@ use super::{Flow, Request, Run, ServerCommand};
 use crate::core::Core;
 use crate::core::client::{Client, ClientKey};
 use crate::core::subscriber_counts::Topic;
+use crate::core::waiting::Ending;
+
+mod flow;
 
 /// The user every connection has.
 pub const DEFAULT_USER: &str = "default";
@@ -90,6 +93,46 @@ pub static COMMANDS: &[ServerCommand] = &[
         "Has the connection's reads leave access times and frequencies of keys alone.",
         "<ON | OFF>",
         no_touch,
+    ),
+    command(
+        "client|unblock",
+        -3,
+        ADMIN,
+        "5.0.0",
+        "O(log N) where N is the number of connections that wait for a key",
+        "Ends the waiting of a connection.",
+        "client-id [TIMEOUT | ERROR]",
+        unblock,
+    ),
+    command(
+        "client|pause",
+        -3,
+        ADMIN,
+        "3.0.0",
+        "O(1)",
+        "Has the commands of all connections, or their writes, wait.",
+        "timeout [WRITE | ALL]",
+        flow::pause,
+    ),
+    command(
+        "client|unpause",
+        2,
+        ADMIN,
+        "6.2.0",
+        "O(N) where N is the number of connections that wait",
+        "Ends a pause.",
+        "",
+        flow::unpause,
+    ),
+    command(
+        "client|reply",
+        3,
+        ANYTIME,
+        "3.2.0",
+        "O(1)",
+        "Chooses whether the connection's commands are answered.",
+        "<ON | OFF | SKIP>",
+        flow::reply,
     ),
     command("client|help", 2, Flags::LOADING.and(Flags::STALE), "5.0.0", "O(1)", "Lists the subcommands.", "", help),
 ];
@@ -226,6 +269,8 @@ fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
     for (set, flag) in [
         (client.monitor, 'O'),
         (client.subscriptions.is_some(), 'P'),
+        (client.transaction.is_some(), 'x'),
+        (client.blocked_at.is_some() || client.postponed, 'b'),
         (client.closing, 'c'),
         (client.read_only, 'r'),
         (client.no_evict, 'e'),
@@ -255,6 +300,8 @@ fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
         + client.library_name.capacity()
         + client.library_version.capacity()
         + executing;
+    let queued = client.transaction.as_ref().map_or(-1, |queue| queue.len() as i64);
+    let queued_bytes = client.transaction.as_ref().map_or(0, |queue| queue.bytes());
     let mut line = Vec::with_capacity(400);
     let fd = client.socket.as_raw_fd();
     line.extend_from_slice(
@@ -269,9 +316,12 @@ fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
     let [channels, patterns, shard_channels] = [Topic::Channel, Topic::Pattern, Topic::ShardChannel]
         .map(|topic| client.subscriptions.as_ref().map_or(0, |subscriptions| subscriptions.count(topic)));
     write(format_args!("flags={flags} db={} ", client.database));
-    write(format_args!("sub={channels} psub={patterns} ssub={shard_channels} multi=-1 "));
+    write(format_args!("sub={channels} psub={patterns} ssub={shard_channels} multi={queued} "));
     let input_room = client.input.capacity() - client.input.len();
-    write(format_args!("qbuf={} qbuf-free={input_room} argv-mem={executing} multi-mem=0 ", client.input.len()));
+    write(format_args!(
+        "qbuf={} qbuf-free={input_room} argv-mem={executing} multi-mem={queued_bytes} ",
+        client.input.len()
+    ));
     write(format_args!("rbs={0} rbp={0} obl={output_bytes} ", client.output.capacity()));
     write(format_args!("oll={} omem={held_bytes} tot-mem={total_bytes} ", client.pieces.len()));
     write(format_args!("events={events} cmd={} user={DEFAULT_USER} redir=-1 ", client.last_command));
@@ -400,6 +450,27 @@ fn kill(request: &mut Request<'_>) -> Result<Flow, CommandError> {
             (true, _) => reply.ok(),
             (false, ended) => reply.count(ended),
         },
+    );
+    Ok(Flow::Wait)
+}
+
+fn unblock(request: &mut Request<'_>) -> Result<Flow, CommandError> {
+    let args = request.args;
+    let ending = match args.len() {
+        3 => Ending::TimedOut,
+        4 if args.is(3, "timeout") => Ending::TimedOut,
+        4 if args.is(3, "error") => Ending::Error,
+        4 => return Err(CommandError::new("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")),
+        _ => return Err(CommandError::wrong_arity("client|unblock")),
+    };
+    let id = number::parse_i64(args.at(2)).ok_or(CommandError::NOT_AN_INTEGER)?;
+    request.core.gather(
+        request.client,
+        move |core| {
+            let found = core.clients.iter().find(|(_, client)| u64::try_from(id) == Ok(client.id)).map(|(key, _)| key);
+            found.is_some_and(|key| core.end_blocking_of(key, ending))
+        },
+        |_, parts: Vec<bool>, reply| reply.integer(i64::from(parts.contains(&true))),
     );
     Ok(Flow::Wait)
 }

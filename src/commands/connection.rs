@@ -1,5 +1,6 @@
 //! Connection commands.
 
+use ruvio_shard::args::Args;
 use ruvio_shard::command::{Categories, Flags, Group, Spec};
 use ruvio_shard::error::CommandError;
 use ruvio_shard::number;
@@ -8,6 +9,7 @@ use subtle::ConstantTimeEq;
 
 use super::client::{DEFAULT_USER, checked_name};
 use super::{Flow, Request, ServerCommand};
+use crate::core::client::Replies;
 
 const ANYTIME: Flags = Flags::LOADING.and(Flags::STALE).and(Flags::FAST);
 const UNAUTHENTICATED: Flags = ANYTIME.and(Flags::ALLOW_BUSY).and(Flags::NO_SCRIPT).and(Flags::NO_AUTH);
@@ -66,7 +68,7 @@ pub static COMMANDS: &[ServerCommand] = &[
         spec: Spec {
             name: "quit",
             arity: -1,
-            flags: UNAUTHENTICATED,
+            flags: UNAUTHENTICATED.and(Flags::DEPRECATED),
             keys: &[],
             categories: Categories::CONNECTION,
             group: Group::Connection,
@@ -150,20 +152,20 @@ fn echo(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Done)
 }
 
-fn select(request: &mut Request<'_>) -> Result<Flow, CommandError> {
-    let number = number::parse_i64(request.args.at(1)).ok_or(CommandError::NOT_AN_INTEGER)?;
+/// The database that `SELECT` asks for with these words.
+pub fn selected_database(args: Args<'_>, databases: usize) -> Result<usize, CommandError> {
+    let number = args.get(1).and_then(number::parse_i64).ok_or(CommandError::NOT_AN_INTEGER)?;
     if i32::try_from(number).is_err() {
         return Err(CommandError::new("ERR value is out of range, value must between -2147483648 and 2147483647"));
     }
-    let databases = request.core.process.options.databases;
-    match usize::try_from(number).ok().filter(|&number| number < databases) {
-        Some(database) => {
-            request.client().database = database;
-            request.reply().ok();
-            Ok(Flow::Done)
-        }
-        None => Err(CommandError::DB_INDEX_OUT_OF_RANGE),
-    }
+    usize::try_from(number).ok().filter(|&number| number < databases).ok_or(CommandError::DB_INDEX_OUT_OF_RANGE)
+}
+
+fn select(request: &mut Request<'_>) -> Result<Flow, CommandError> {
+    let database = selected_database(request.args, request.core.process.options.databases)?;
+    request.client().database = database;
+    request.reply().ok();
+    Ok(Flow::Done)
 }
 
 fn quit(request: &mut Request<'_>) -> Result<Flow, CommandError> {
@@ -213,6 +215,7 @@ fn hello(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     client.protocol = protocol;
     let id = client.id;
     request.protocol = protocol;
+    let mode = if request.core.process.options.cross_slot { "standalone" } else { "cluster" };
     let mut reply = request.reply();
     reply.map(7);
     for (field, value) in [("server", "redis"), ("version", REDIS_VERSION)] {
@@ -223,7 +226,7 @@ fn hello(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     reply.integer(if protocol == Protocol::Resp3 { 3 } else { 2 });
     reply.bulk(b"id");
     reply.integer(id as i64);
-    for (field, value) in [("mode", "cluster"), ("role", "master")] {
+    for (field, value) in [("mode", mode), ("role", "master")] {
         reply.bulk(field.as_bytes());
         reply.bulk(value.as_bytes());
     }
@@ -264,6 +267,9 @@ fn authenticate(request: &mut Request<'_>, user: &[u8], password: &[u8]) -> Resu
 fn reset(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     let authenticated = request.core.configuration.require_pass.is_empty();
     request.core.stop_monitoring(request.client);
+    // Refused only where there is none.
+    let _ = request.core.discard_transaction(request.client);
+    request.core.unwatch(request.client);
     request.core.unsubscribe_all(request.client);
     let client = request.client();
     client.database = 0;
@@ -271,6 +277,7 @@ fn reset(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     client.authenticated = authenticated;
     client.no_touch = false;
     client.no_evict = false;
+    client.replies = Replies::Wanted;
     client.read_only = false;
     client.name.clear();
     request.reply().simple("RESET");

@@ -221,13 +221,17 @@ fn random_key(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     request.core.gather(
         request.client,
         move |core| {
-            let key = core.shard.keys.random_key(database, core.now_ms);
-            (core.shard.keys.len(database), key)
+            let keys = &mut core.shard.keys;
+            let key = keys.random_key(database, core.now_ms)?;
+            let is_live = keys.peek(&key).is_some();
+            Some((keys.len(database).max(1), key, is_live))
         },
-        |_, parts: Vec<(usize, Option<Box<[u8]>>)>, reply| {
-            // Each shard counts by its keys, so that each key has the same chance.
-            let found: Vec<(usize, Box<[u8]>)> =
-                parts.into_iter().filter_map(|(len, key)| key.map(|key| (len.max(1), key))).collect();
+        |_, parts: Vec<Option<(usize, Box<[u8]>, bool)>>, reply| {
+            // Each shard counts by its keys, so that each key has the same chance. One that has expired is returned only
+            // in a pause, if there is no other.
+            let any_live = parts.iter().flatten().any(|(_, _, is_live)| *is_live);
+            let parts = parts.into_iter().flatten().filter(|(_, _, is_live)| *is_live == any_live);
+            let found: Vec<(usize, Box<[u8]>)> = parts.map(|(len, key, _)| (len, key)).collect();
             let all: usize = found.iter().map(|(len, _)| len).sum();
             let mut chosen = if all > 0 { rand::rng().random_range(0..all) } else { 0 };
             for (len, key) in found {
@@ -270,11 +274,8 @@ fn flush(request: &mut Request<'_>, databases: std::ops::Range<usize>, waits: bo
     request.core.gather(
         request.client,
         move |core: &mut Core| {
-            let keys = &mut core.shard.keys;
-            for database in databases.clone() {
-                keys.flush(database);
-            }
-            while waits && !keys.reclaim(FREED_A_STEP) {}
+            databases.clone().for_each(|database| core.flush_database(database));
+            while waits && !core.shard.keys.reclaim(FREED_A_STEP) {}
         },
         |_, _: Vec<()>, reply| reply.ok(),
     );
@@ -296,7 +297,7 @@ fn swap_databases(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     let (first, second) = (checked(first)?, checked(second)?);
     request.core.gather(
         request.client,
-        move |core: &mut Core| core.shard.keys.swap_databases(first, second),
+        move |core: &mut Core| core.swap_databases(first, second),
         |_, _: Vec<()>, reply| reply.ok(),
     );
     Ok(Flow::Wait)

@@ -18,11 +18,15 @@ mod info;
 mod keyspace;
 mod latency;
 mod memory;
+mod migrate;
 mod monitor;
 mod pubsub;
 mod server;
 mod shutdown;
 mod slowlog;
+mod transaction;
+
+pub use connection::selected_database;
 
 pub use pubsub::is_for_subscribers;
 
@@ -46,6 +50,8 @@ pub enum Flow {
     Wait,
     /// The connection ends after the reply.
     Close,
+    /// The client's transaction is to be executed, which replies.
+    Execute,
 }
 
 /// A command in progress.
@@ -86,11 +92,13 @@ pub fn all() -> impl Iterator<Item = &'static ServerCommand> {
         keyspace::COMMANDS,
         latency::COMMANDS,
         memory::COMMANDS,
+        migrate::COMMANDS,
         monitor::COMMANDS,
         pubsub::COMMANDS,
         server::COMMANDS,
         shutdown::COMMANDS,
         slowlog::COMMANDS,
+        transaction::COMMANDS,
     ]
     .into_iter()
     .flatten()

@@ -69,6 +69,7 @@ impl Configuration {
             settings: Settings {
                 maxmemory: options.maxmemory,
                 maxmemory_policy: options.maxmemory_policy,
+                cross_slot: options.cross_slot,
                 ..Settings::default()
             },
             max_clients: 10_000,

@@ -78,6 +78,7 @@ pub static PARAMETERS: &[Parameter] = &[
     sized!(Integer "zset-max-listpack-entries" "zset-max-ziplist-entries", settings.zset_max_listpack_entries as usize, ANY_SIZE),
     sized!(Memory "zset-max-listpack-value" "zset-max-ziplist-value", settings.zset_max_listpack_value as usize, ANY_SIZE),
     sized!(Integer "list-max-listpack-size" "list-max-ziplist-size", settings.list_max_listpack_size as i64, (i32::MIN as i64, i32::MAX as i64)),
+    sized!(Memory "hll-sparse-max-bytes", settings.hll_sparse_max_bytes as usize, ANY_SIZE),
     sized!(Memory "proto-max-bulk-len", settings.proto_max_bulk_len as usize, (1 << 20, MAX_REQUEST_BYTES)),
     sized!(Memory "client-query-buffer-limit", client_query_buffer_limit as usize, (1 << 20, MAX_REQUEST_BYTES)),
     sized!(Memory "maxmemory", settings.maxmemory as u64, ANY_SIZE),
@@ -166,8 +167,8 @@ pub static PARAMETERS: &[Parameter] = &[
         kind: Kind::Other {
             get: |configuration| configuration.keyspace_events.show().into(),
             set: |configuration, value| {
-                configuration.keyspace_events = KeyspaceEvents::parse(value)
-                    .ok_or("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")?;
+                configuration.keyspace_events =
+                    KeyspaceEvents::parse(value).ok_or("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")?;
                 Ok(())
             },
         },
@@ -179,7 +180,8 @@ pub static PARAMETERS: &[Parameter] = &[
         std::path::absolute(&options.dir).unwrap_or_else(|_| options.dir.clone()).display().to_string()
     }),
     started("cluster-announce-ip", |options| options.announce_ip.clone().unwrap_or_default()),
-    started("cluster-enabled", |_| values::yes_or_no(true).into()),
+    started("cluster-enabled", |options| values::yes_or_no(!options.cross_slot).into()),
+    started("cross-slot", |options| if options.cross_slot { "allow" } else { "deny" }.into()),
     started("tcp-backlog", |_| start::BACKLOG.to_string()),
     started("unixsocket", |_| String::new()),
     started("tls-port", |_| "0".into()),

@@ -8,6 +8,7 @@ use ruvio_shard::reply::Protocol;
 
 use super::serve::{RESUMED_PIECES, RESUMED_UNSENT};
 use super::subscriptions::Subscriptions;
+use super::transaction::{Execution, KeyPlace, Queue};
 use crate::configuration::OutputClass;
 use crate::wire::Progress;
 
@@ -57,6 +58,35 @@ pub enum Piece {
     Early(Vec<u8>),
     /// A reply that is put together from several cores.
     Gathering(u64),
+    /// As [`Piece::Owed`], of a reply that is not sent.
+    OwedUnwanted(u16),
+    /// As [`Piece::Gathering`], of a reply that is not sent.
+    GatheringUnwanted(u64),
+}
+
+impl Piece {
+    /// The core that owes the reply.
+    #[inline]
+    fn owed_by(&self) -> Option<u16> {
+        match self {
+            Piece::Owed(core) | Piece::OwedUnwanted(core) => Some(*core),
+            _ => None,
+        }
+    }
+}
+
+/// Which replies the client is sent (`CLIENT REPLY`). Pushes are sent in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Replies {
+    /// Every one.
+    #[default]
+    Wanted,
+    /// None.
+    Unwanted,
+    /// None for the next command.
+    SkipAfterThis,
+    /// None for the command in progress.
+    Skip,
 }
 
 /// A connection and its state.
@@ -95,12 +125,16 @@ pub struct Client {
     pub waiting: bool,
     /// Whether it is not served for now, because too much is owed to it.
     pub paused: bool,
+    /// Whether its next command waits for the end of a `CLIENT PAUSE`.
+    pub postponed: bool,
     /// Whether the socket had no room for all of the output.
     pub blocked_on_write: bool,
     /// Whether the socket is watched for room to write.
     pub watches_write: bool,
     /// Whether the socket is watched for input.
     pub watches_read: bool,
+    /// Whether the socket is watched for the end of input, which is not read.
+    pub watches_end: bool,
     /// Whether it is in the core's list of clients to flush.
     pub to_flush: bool,
     /// Whether it is in the core's list of clients to serve again.
@@ -109,6 +143,8 @@ pub struct Client {
     pub closing: bool,
     /// The selected database.
     pub database: usize,
+    /// Which replies it is sent.
+    pub replies: Replies,
     /// The protocol of its replies.
     pub protocol: Protocol,
     /// Whether it has authenticated, or needs not.
@@ -141,6 +177,18 @@ pub struct Client {
     pub bytes_in: u64,
     /// Bytes sent to it.
     pub bytes_out: u64,
+    /// The position of this core's log that its replies wait for.
+    pub log_position: u64,
+    /// Whether it is in the core's list of clients that do.
+    pub awaits_log: bool,
+    /// The core that owns the key it waits for, while it does.
+    pub blocked_at: Option<usize>,
+    /// What it has queued since `MULTI`.
+    pub transaction: Option<Box<Queue>>,
+    /// Its transaction, while it is executed.
+    pub execution: Option<Box<Execution>>,
+    /// What it watches.
+    pub watched: Option<KeyPlace>,
     /// When its output first passed the soft limit.
     pub over_soft_limit_since_ms: Option<i64>,
 }
@@ -166,13 +214,16 @@ impl Client {
             pieces: VecDeque::new(),
             waiting: false,
             paused: false,
+            postponed: false,
             blocked_on_write: false,
             watches_write: false,
             watches_read: true,
+            watches_end: false,
             to_flush: false,
             to_resume: false,
             closing: false,
             database: 0,
+            replies: Replies::Wanted,
             protocol: Protocol::Resp2,
             authenticated: true,
             no_touch: false,
@@ -189,6 +240,12 @@ impl Client {
             commands: 0,
             bytes_in: 0,
             bytes_out: 0,
+            log_position: 0,
+            awaits_log: false,
+            blocked_at: None,
+            transaction: None,
+            execution: None,
+            watched: None,
             over_soft_limit_since_ms: None,
         }
     }
@@ -210,13 +267,44 @@ impl Client {
         self.output.len() - self.sent + self.held.len() - self.released + self.early + self.late.len()
     }
 
+    /// Whether a reply is being put together from several cores.
+    pub fn gathers(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Gathering(_)))
+    }
+
     /// Whether a paused client may be served again: little enough is owed to it, in replies and in bytes.
     #[inline]
     pub fn may_resume(&self) -> bool {
         self.pieces.len() < RESUMED_PIECES && self.unsent() < RESUMED_UNSENT
     }
 
-    /// Puts a reply (already encoded) behind all that is owed.
+    /// Whether the reply of the command in progress is sent.
+    #[inline]
+    pub fn wants_replies(&self) -> bool {
+        matches!(self.replies, Replies::Wanted | Replies::SkipAfterThis)
+    }
+
+    /// Ends a command of a client that does not want every reply. Replies that are still owed for it are those among the
+    /// pieces behind the first `owed`, which were there before.
+    #[cold]
+    pub fn end_command(&mut self, owed: usize) {
+        if !self.wants_replies() {
+            for piece in self.pieces.iter_mut().skip(owed) {
+                match piece {
+                    Piece::Owed(core) => *piece = Piece::OwedUnwanted(*core),
+                    Piece::Gathering(number) => *piece = Piece::GatheringUnwanted(*number),
+                    _ => {}
+                }
+            }
+        }
+        self.replies = match self.replies {
+            Replies::SkipAfterThis => Replies::Skip,
+            Replies::Skip => Replies::Wanted,
+            other => other,
+        };
+    }
+
+    /// Puts a reply (already encoded), or a push, behind all that is owed.
     pub fn push_reply(&mut self, encoded: &[u8]) {
         if self.pieces.is_empty() {
             self.output.extend_from_slice(encoded);
@@ -252,19 +340,25 @@ impl Client {
             self.pieces.pop_front();
             self.output.extend_from_slice(encoded);
             self.release();
-        } else if let Some(piece) =
-            self.pieces.iter_mut().find(|piece| matches!(piece, Piece::Owed(core) if *core == from))
-        {
-            *piece = Piece::Early(encoded.to_vec());
+        } else if let Some(piece) = self.pieces.iter_mut().find(|piece| piece.owed_by() == Some(from)) {
+            let encoded = if matches!(piece, Piece::Owed(_)) { encoded.to_vec() } else { Vec::new() };
             self.early += encoded.len();
+            *piece = Piece::Early(encoded);
+            self.release();
         }
     }
 
     /// Takes in the reply of gathering `number`.
-    pub fn settle_gathering(&mut self, number: u64, encoded: Vec<u8>) {
-        if let Some(piece) =
-            self.pieces.iter_mut().find(|piece| matches!(piece, Piece::Gathering(other) if *other == number))
-        {
+    pub fn settle_gathering(&mut self, number: u64, mut encoded: Vec<u8>) {
+        // A reply that was put together at once is that of the command in progress.
+        let wants = self.wants_replies();
+        if let Some(piece) = self.pieces.iter_mut().find(|piece| match piece {
+            Piece::Gathering(other) | Piece::GatheringUnwanted(other) => *other == number,
+            _ => false,
+        }) {
+            if !wants || matches!(piece, Piece::GatheringUnwanted(_)) {
+                encoded = Vec::new();
+            }
             self.early += encoded.len();
             *piece = Piece::Early(encoded);
             self.release();
@@ -284,7 +378,7 @@ impl Client {
                     self.early -= encoded.len();
                     self.output.extend_from_slice(encoded);
                 }
-                Piece::Owed(_) | Piece::Gathering(_) => break,
+                Piece::Owed(_) | Piece::Gathering(_) | Piece::OwedUnwanted(_) | Piece::GatheringUnwanted(_) => break,
             }
             self.pieces.pop_front();
         }

@@ -3,12 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use ruvio_shard::command::Flags;
 use ruvio_shard::shard::Call;
 
 use super::Core;
 use super::forward::Batch;
 use super::mailbox::Message;
 use super::publish::Publication;
+use super::waiting::Place;
 
 /// Messages taken in a turn, so that clients of this core are served too.
 const TAKEN_AT_ONCE: usize = 256;
@@ -140,31 +142,39 @@ impl Core {
         let mut replies = std::mem::take(&mut batch.replies);
         let mut ends = std::mem::take(&mut batch.ends);
         let mut slow = Vec::new();
+        let mut waiting = Vec::new();
         self.prefetch_batch(&batch);
+        let log_before = self.log_end();
         let mut start = self.clock.raw();
         for (place, (forwarded, args)) in batch.iter().enumerate() {
             let call = Call {
                 database: forwarded.database as usize,
-                slot: Some(forwarded.slot),
+                slot: forwarded.slot,
                 now_ms: self.now_ms,
                 protocol: forwarded.protocol,
-                may_wait: false,
+                may_wait: true,
             };
             self.shard.keys.no_touch = forwarded.no_touch;
-            let (entry, end) = self.execute_on_shard(forwarded.command, args, call, start, &mut replies);
-            self.after_command();
-            start = end;
-            if let Some(entry) = entry {
+            let executed = self.execute_on_shard(forwarded.command, args, call, start, &mut replies);
+            start = executed.end;
+            if let Some(entry) = executed.slow {
                 slow.push((place, entry));
             }
+            if let Some(wait) = executed.wait {
+                let client = Place { core: batch.from as usize, client: forwarded.client };
+                self.start_waiting(client, forwarded.command, args, call, forwarded.no_touch, wait);
+                waiting.push(place);
+            }
             ends.push(replies.len());
+            self.after_command();
         }
         self.shard.keys.no_touch = false;
+        batch.waiting = waiting;
         batch.replies = replies;
         batch.ends = ends;
         batch.slow = slow;
         let home = batch.from as usize;
-        self.send(home, Message::Replies(batch));
+        self.send_reply(home, log_before, Message::Replies(batch));
     }
 
     /// Gives the clients the replies that another core sent.
@@ -172,10 +182,19 @@ impl Core {
         let replies = std::mem::take(&mut batch.replies);
         let mut start = 0;
         let from = batch.executed_by;
-        for (forwarded, &end) in batch.commands.iter().zip(&batch.ends) {
+        for (place, (forwarded, &end)) in batch.commands.iter().zip(&batch.ends).enumerate() {
             let key = forwarded.client;
+            if !batch.waiting.is_empty() && batch.waiting.contains(&place) {
+                continue;
+            }
             if let Some(client) = self.clients.get_mut(key) {
                 client.settle_owed(from, &replies[start..end]);
+                if forwarded.command.spec.flags.has(Flags::BLOCKING) {
+                    self.unblock(key);
+                    self.want_flush(key);
+                    start = end;
+                    continue;
+                }
                 if client.paused && client.may_resume() {
                     self.want_resume(key);
                 }

@@ -4,11 +4,12 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use ruvio_shard::args::Args;
-use ruvio_shard::command::Flags;
+use ruvio_shard::command::{Command as ShardCommand, Flags};
 use ruvio_shard::error::CommandError;
 use ruvio_shard::hash_key;
 use ruvio_shard::reply::{Protocol, Reply};
-use ruvio_shard::shard::Call;
+use ruvio_shard::shard::{Call, Outcome};
+use ruvio_shard::wait::Wait;
 
 use super::Core;
 use super::client::{ClientKey, Door, Piece};
@@ -16,6 +17,7 @@ use super::forward::{Batch, Forwarded};
 use super::monitor::shown_words;
 use super::serve::WINDOW;
 use super::slow_log::SlowEntry;
+use super::waiting::Place;
 use crate::commands::{Flow, Request, Run as ServerRun, is_for_subscribers};
 use crate::registry::{Found, Registered, Run, Slots};
 
@@ -26,6 +28,16 @@ struct Out {
     before: usize,
     /// Whether it is the client's output, not what is held.
     direct: bool,
+}
+
+/// What came of a command on this core's shard.
+pub(super) struct Executed {
+    /// What the slow log should note.
+    pub(super) slow: Option<SlowEntry>,
+    /// The clock's reading at the end.
+    pub(super) end: u64,
+    /// What the command waits for, if it does.
+    pub(super) wait: Option<Wait>,
 }
 
 impl Core {
@@ -45,16 +57,19 @@ impl Core {
             Found::Command(command) => *command,
             Found::WrongArity(command) => {
                 self.command_stats[command.index].rejected += 1;
+                self.fail_transaction(key);
                 self.reject(key, &CommandError::wrong_arity(command.spec.name));
                 return;
             }
             Found::Unknown(error) => {
                 let error = error.clone();
+                self.fail_transaction(key);
                 self.reject(key, &error);
                 return;
             }
         };
         client.last_command = command.spec.name;
+        let is_in_transaction = client.transaction.is_some();
         if !client.authenticated && !command.spec.flags.has(Flags::NO_AUTH) {
             self.command_stats[command.index].rejected += 1;
             self.reject(key, &CommandError::new("NOAUTH Authentication required."));
@@ -65,8 +80,14 @@ impl Core {
             self.reject(key, &CommandError::new("ERR Replica can't interact with the keyspace"));
             return;
         }
+        if self.process.loading.load(Ordering::Relaxed) > 0 && !command.spec.flags.has(Flags::LOADING) {
+            self.command_stats[command.index].rejected += 1;
+            self.fail_transaction(key);
+            self.reject(key, &CommandError::LOADING);
+            return;
+        }
         let only_subscribes = client.subscriptions.is_some() && client.protocol == Protocol::Resp2;
-        if only_subscribes && !is_for_subscribers(command.spec.name) && self.is_let_through(key, slots) {
+        if only_subscribes && !is_for_subscribers(command.spec.name) && self.is_let_through(key, command, slots, args) {
             self.command_stats[command.index].rejected += 1;
             let name = command.spec.name;
             let allowed = "(P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET";
@@ -74,13 +95,21 @@ impl Core {
             self.reject(key, &CommandError::new(text));
             return;
         }
-        if self.process.monitors.load(Ordering::Relaxed) > 0 && self.is_let_through(key, slots) {
+        let is_let_through = |core: &Core| match command.run {
+            Run::Shard(_) => core.is_let_through(key, command, slots, args),
+            Run::Server(_) | Run::Container => true,
+        };
+        if self.process.monitors.load(Ordering::Relaxed) > 0 && is_let_through(self) {
             self.feed_monitors(key, command, args);
+        }
+        if is_in_transaction && !is_transaction_control(command) {
+            self.queue_command(key, command, slots, args);
+            return;
         }
         match command.run {
             Run::Shard(_) => self.route(key, command, slots, args, start),
             Run::Server(handler) => {
-                if command.spec.keys.is_empty() || !self.turn_away(key, command, slots) {
+                if command.spec.keys.is_empty() || !self.turn_away(key, command, slots, args) {
                     self.execute_on_server(key, command, handler, args, start);
                 }
             }
@@ -90,14 +119,21 @@ impl Core {
         }
     }
 
+    /// Has the client's `EXEC` refuse, if it is in a transaction.
+    fn fail_transaction(&mut self, key: ClientKey) {
+        if let Some(queue) = self.clients.get_mut(key).and_then(|client| client.transaction.as_mut()) {
+            queue.fail();
+        }
+    }
+
     /// Whether [`Core::route`] neither refuses a command nor sends the client elsewhere.
-    fn is_let_through(&self, key: ClientKey, slots: Slots) -> bool {
+    pub(super) fn is_let_through(&self, key: ClientKey, command: &Registered, slots: Slots, args: Args<'_>) -> bool {
         match slots {
             Slots::One(slot) => {
                 let is_shared = self.clients.get(key).is_some_and(|client| client.door == Door::Shared);
                 is_shared || self.process.owner(slot) == self.number
             }
-            Slots::Several => false,
+            Slots::Several => self.may_be_split(key, command) || self.common_owner(key, command, args).is_some(),
             Slots::None | Slots::Invalid => true,
         }
     }
@@ -105,8 +141,8 @@ impl Core {
     /// Refuses a command whose keys are in several slots, or that came in by the port of another shard than its keys';
     /// whether it did.
     #[cold]
-    fn turn_away(&mut self, key: ClientKey, command: &'static Registered, slots: Slots) -> bool {
-        if self.is_let_through(key, slots) {
+    fn turn_away(&mut self, key: ClientKey, command: &'static Registered, slots: Slots, args: Args<'_>) -> bool {
+        if self.is_let_through(key, command, slots, args) {
             return false;
         }
         let Some(client) = self.clients.get(key) else { return true };
@@ -126,26 +162,25 @@ impl Core {
     /// Runs a command on its shard: here, or by forwarding it; or tells the client where to go.
     #[inline]
     fn route(&mut self, key: ClientKey, command: &'static Registered, slots: Slots, args: Args<'_>, start: &mut u64) {
-        let slot = match slots {
-            Slots::One(slot) => slot,
-            Slots::Several => {
-                self.turn_away(key, command, slots);
-                return;
-            }
+        let (owner, slot) = match slots {
+            Slots::One(slot) => (self.process.owner(slot), Some(slot)),
+            Slots::Several => match self.common_owner(key, command, args) {
+                Some(owner) => (owner, None),
+                None => return self.execute_apart(key, command, args, start),
+            },
             // Without keys, or with words that do not fit: the handler says what is wrong with them.
             Slots::None | Slots::Invalid => {
                 self.execute_here(key, command, None, args, start);
                 return;
             }
         };
-        let owner = self.process.owner(slot);
         if owner == self.number {
-            self.execute_here(key, command, Some(slot), args, start);
+            self.execute_here(key, command, slot, args, start);
             return;
         }
         let Some(client) = self.clients.get_mut(key) else { return };
-        if client.door == Door::Shard {
-            self.turn_away(key, command, slots);
+        if let (Door::Shard, Some(_)) = (client.door, slot) {
+            self.turn_away(key, command, slots, args);
             return;
         }
         client.pieces.push_back(Piece::Owed(owner as u16));
@@ -160,10 +195,13 @@ impl Core {
         };
         self.counters.forwarded += 1;
         self.batch_for(owner).push(forwarded, args);
+        if command.spec.flags.has(Flags::BLOCKING) {
+            self.block(key, owner);
+        }
     }
 
     #[inline]
-    fn execute_here(
+    pub(super) fn execute_here(
         &mut self,
         key: ClientKey,
         command: &'static Registered,
@@ -173,21 +211,31 @@ impl Core {
     ) {
         let Some(client) = self.clients.get_mut(key) else { return };
         let (database, protocol) = (client.database, client.protocol);
-        let call = Call { database, slot, now_ms: self.now_ms, protocol, may_wait: false };
+        let call = Call { database, slot, now_ms: self.now_ms, protocol, may_wait: true };
         let no_touch = client.no_touch;
         let mut out = self.take_out(key);
         self.shard.keys.no_touch = no_touch;
-        let (slow, end) = self.execute_on_shard(command, args, call, *start, &mut out.buffer);
+        let log_before = self.log_end();
+        let executed = self.execute_on_shard(command, args, call, *start, &mut out.buffer);
         self.shard.keys.no_touch = false;
-        *start = end;
+        *start = executed.end;
         self.put_out(key, out);
-        self.after_command();
-        if let Some(entry) = slow {
+        self.await_log(key, log_before);
+        if let Some(entry) = executed.slow {
             self.log_slow(entry, key);
         }
+        if let Some(wait) = executed.wait {
+            if let Some(client) = self.clients.get_mut(key) {
+                client.pieces.push_back(Piece::Owed(self.number as u16));
+            }
+            self.block(key, self.number);
+            let place = Place { core: self.number, client: key };
+            self.start_waiting(place, command, args, call, no_touch, wait);
+        }
+        self.after_command();
     }
 
-    /// Runs a shard command and counts it; returns what the slow log should note, and the clock's reading at the end.
+    /// Runs a shard command and counts it.
     #[inline]
     pub(super) fn execute_on_shard(
         &mut self,
@@ -196,20 +244,45 @@ impl Core {
         call: Call,
         start: u64,
         out: &mut Vec<u8>,
-    ) -> (Option<SlowEntry>, u64) {
-        let Run::Shard(shard_command) = command.run else { return (None, start) };
-        self.counters.shard_commands += 1;
-        let outcome = self.shard.execute(shard_command, args, call, out);
+    ) -> Executed {
+        let Run::Shard(shard_command) = command.run else { return Executed { slow: None, end: start, wait: None } };
+        let outcome = self.execute_logged(command, shard_command, args, call, out);
         if let Some(error) = &outcome.error {
             self.count_error(error);
         }
         let end = self.clock.raw();
-        (self.note_call(command, args, start, end, outcome.error.is_some()), end)
+        let slow = self.note_call(command, args, start, end, outcome.error.is_some());
+        Executed { slow, end, wait: outcome.wait }
+    }
+
+    /// Runs a shard command and logs what it changes; where that cannot be logged, it is refused.
+    #[inline]
+    pub(super) fn execute_logged(
+        &mut self,
+        command: &'static Registered,
+        shard_command: &ShardCommand,
+        args: Args<'_>,
+        call: Call,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        self.counters.shard_commands += 1;
+        if let Some(error) = self.log_refusal(command, args) {
+            Reply::new(out, call.protocol).error(&error);
+            return Outcome { changes: 0, error: Some(error), wait: None, logged: None };
+        }
+        let outcome = self.shard.execute(shard_command, args, call, out);
+        if outcome.changes > 0 {
+            match &outcome.logged {
+                None => self.log_command(call.database, args),
+                Some(words) => self.log_command(call.database, words.as_args()),
+            }
+        }
+        outcome
     }
 
     /// Counts a call; returns what the slow log should note.
     #[inline]
-    fn note_call(
+    pub(super) fn note_call(
         &mut self,
         command: &'static Registered,
         args: Args<'_>,
@@ -234,7 +307,7 @@ impl Core {
         None
     }
 
-    fn execute_on_server(
+    pub(super) fn execute_on_server(
         &mut self,
         key: ClientKey,
         command: &'static Registered,
@@ -263,6 +336,9 @@ impl Core {
             self.log_slow(entry, key);
         }
         *start = end;
+        if let Ok(Flow::Execute) = result {
+            self.continue_transaction(key);
+        }
     }
 
     /// The buffer for the client's next reply: the output, or what is held behind replies that are still to come.
@@ -288,6 +364,9 @@ impl Core {
     fn put_out(&mut self, key: ClientKey, out: Out) {
         let Some(client) = self.clients.get_mut(key) else { return };
         let Out { mut buffer, before, direct } = out;
+        if !client.wants_replies() {
+            buffer.truncate(before);
+        }
         if direct {
             // A reply that was put together at once, by the only core, is already in the output.
             if !client.output.is_empty() {
@@ -312,7 +391,9 @@ impl Core {
     /// Replies an error without running anything.
     pub(super) fn reject(&mut self, key: ClientKey, error: &CommandError) {
         self.count_error(error);
-        if let Some(client) = self.clients.get_mut(key) {
+        if let Some(client) = self.clients.get_mut(key)
+            && client.wants_replies()
+        {
             let mut encoded = Vec::new();
             Reply::new(&mut encoded, client.protocol).error(error);
             client.push_reply(&encoded);
@@ -334,13 +415,13 @@ impl Core {
         let keys = &self.shard.keys;
         let first_key = |args: Args<'_>| args.get(1).map(hash_key);
         for (forwarded, args) in batch.iter().take(WINDOW) {
-            if let Some(hash) = first_key(args) {
-                keys.prefetch_word(forwarded.database as usize, forwarded.slot, hash);
+            if let (Some(slot), Some(hash)) = (forwarded.slot, first_key(args)) {
+                keys.prefetch_word(forwarded.database as usize, slot, hash);
             }
         }
         for (forwarded, args) in batch.iter().take(WINDOW) {
-            if let Some(hash) = first_key(args) {
-                keys.prefetch_entry(forwarded.database as usize, forwarded.slot, hash);
+            if let (Some(slot), Some(hash)) = (forwarded.slot, first_key(args)) {
+                keys.prefetch_entry(forwarded.database as usize, slot, hash);
             }
         }
     }
@@ -354,4 +435,9 @@ impl Core {
         let mut log = self.process.slow_log.lock().unwrap_or_else(PoisonError::into_inner);
         log.push(entry);
     }
+}
+
+/// Whether a command is run at once even in a transaction.
+fn is_transaction_control(command: &Registered) -> bool {
+    matches!(command.spec.name, "exec" | "discard" | "multi" | "watch" | "quit" | "reset")
 }

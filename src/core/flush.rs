@@ -7,6 +7,7 @@ use rustix::net::SendFlags;
 
 use super::Core;
 use super::client::ClientKey;
+use super::waiting::{Ending, Place};
 
 /// Buffers kept for the next clients, and how large a kept buffer may be.
 const SPARE_BUFFERS: usize = 256;
@@ -37,8 +38,12 @@ impl Core {
 
     /// Sends as much of a client's output as its socket takes.
     pub(super) fn flush_client(&mut self, key: ClientKey) {
+        let may_send = self.may_send_replies(key);
         let Some(client) = self.clients.get_mut(key) else { return };
         client.to_flush = false;
+        if !may_send {
+            return;
+        }
         while client.sent < client.output.len() {
             match rustix::net::send(&client.socket, &client.output[client.sent..], SendFlags::NOSIGNAL) {
                 Ok(len) => {
@@ -103,6 +108,12 @@ impl Core {
         if let Some(client) = self.clients.remove(key) {
             // Closing the socket takes it out of the epoll set.
             self.process.connected.fetch_sub(1, Ordering::Relaxed);
+            if let Some(owner) = client.blocked_at {
+                self.cancel_waiting_at(owner, Place { core: self.number, client: key }, Ending::Silent);
+            }
+            if let Some(watched) = client.watched {
+                self.unwatch_at(watched.owner, client.id);
+            }
             if client.monitor {
                 self.process.monitors.fetch_sub(1, Ordering::Relaxed);
             }

@@ -24,8 +24,8 @@ pub struct Forwarded {
     pub command: &'static Registered,
     /// Its words are the next this many ranges of the batch.
     pub words: u32,
-    /// The slot of its keys.
-    pub slot: u16,
+    /// The slot of its keys, where that is known.
+    pub slot: Option<u16>,
     /// The database selected.
     pub database: u16,
     /// The protocol of the reply.
@@ -52,6 +52,8 @@ pub struct Batch {
     pub ends: Vec<usize>,
     /// Commands that were slow, by their place in the batch.
     pub slow: Vec<(usize, SlowEntry)>,
+    /// Commands that wait, by their place in the batch: their replies come by themselves.
+    pub waiting: Vec<usize>,
 }
 
 impl Batch {
@@ -92,5 +94,6 @@ impl Batch {
         self.replies.clear();
         self.ends.clear();
         self.slow.clear();
+        self.waiting.clear();
     }
 }

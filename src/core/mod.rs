@@ -16,6 +16,7 @@ use rustix::time::Timespec;
 use ruvio_shard::args::ArgRange;
 use ruvio_shard::eviction::MemoryMeter;
 use ruvio_shard::shard::Shard;
+use ruvio_shard::slot::shard_slots;
 
 use self::client::{ClientKey, Clients};
 use self::counters::{CommandStats, Counters};
@@ -23,9 +24,14 @@ use self::exchange::Outbox;
 use self::forward::Batch;
 use self::gather::Gathering;
 use self::latency::LatencyEvents;
+use self::log::Log;
+use self::log::recovery::Recovery;
+use self::pause::Pause;
 use self::serve::Planned;
 use self::subscriber_counts::Receivers;
 use self::subscriptions::Subscribers;
+use self::waiting::Waiting;
+use self::watch::Watches;
 use crate::configuration::Configuration;
 use crate::memory;
 use crate::process::{Process, now_ms};
@@ -41,16 +47,23 @@ pub mod flush;
 pub mod forward;
 pub mod gather;
 pub mod latency;
+mod loading;
+mod log;
 pub mod mailbox;
 mod monitor;
 mod notifications;
 mod observe;
+pub mod pause;
 mod publish;
 mod serve;
 pub mod slow_log;
+mod split;
 pub mod subscriber_counts;
 pub mod subscriptions;
 mod tick;
+mod transaction;
+pub mod waiting;
+mod watch;
 
 pub use tick::TICKS_A_SECOND;
 
@@ -69,6 +82,7 @@ const SPIN_NS: u64 = 40_000;
 const SHARED_LISTENER: u64 = u64::MAX;
 const SHARD_LISTENER: u64 = u64::MAX - 1;
 const WAKER: u64 = u64::MAX - 2;
+const LOG: u64 = u64::MAX - 3;
 
 /// The sockets a core listens on.
 pub struct Listeners {
@@ -110,11 +124,23 @@ pub struct Core {
     spare_buffers: Vec<Vec<u8>>,
     to_flush: Vec<ClientKey>,
     to_resume: Vec<ClientKey>,
+    /// The log, once all that was logged before is read.
+    log: Option<Log>,
+    /// The reading of the data, while it goes on.
+    pub loading: Option<Box<Recovery>>,
+    /// Commands that wait for keys of this core.
+    pub waiting: Waiting,
+    /// What is watched of the keys of this core.
+    pub watches: Watches,
     /// Kept for the next message: who receives it, and how it is encoded.
     receivers: Receivers,
     encoded_push: Vec<u8>,
     /// Whether an outbox holds publications.
     has_publications: bool,
+    /// Until when and what of the clients' commands waits, if it does.
+    pause: Option<Pause>,
+    /// Clients whose next command waits for the end of the pause.
+    postponed: Vec<ClientKey>,
     gatherings: HashMap<u64, Gathering>,
     next_gathering: u64,
     scratch: Vec<u8>,
@@ -165,7 +191,9 @@ impl Core {
         let configuration = process.configuration();
         let shards = process.options.shards;
         let meter = MemoryMeter { total: memory::used, own: memory::used_by_this_core, shards: shards as u64 };
-        let shard = Shard::new(process.options.databases, configuration.settings.clone(), meter, rand::random::<u64>());
+        let mut shard =
+            Shard::new(process.options.databases, configuration.settings.clone(), meter, rand::random::<u64>());
+        shard.keys.owned_slots = shard_slots(number, shards);
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let readable = epoll::EventFlags::IN;
         epoll::add(&epoll, &listeners.shared, epoll::EventData::new_u64(SHARED_LISTENER), readable)?;
@@ -189,9 +217,15 @@ impl Core {
             spare_buffers: Vec::new(),
             to_flush: Vec::new(),
             to_resume: Vec::new(),
+            log: None,
+            loading: None,
+            waiting: Waiting::default(),
+            watches: Watches::default(),
             receivers: Receivers::default(),
             encoded_push: Vec::new(),
             has_publications: false,
+            pause: None,
+            postponed: Vec::new(),
             gatherings: HashMap::new(),
             next_gathering: 0,
             scratch: vec![0; SCRATCH_BYTES],
@@ -209,10 +243,12 @@ impl Core {
     /// Takes turns until the process stops.
     pub async fn run(mut self) {
         let mut events = Vec::with_capacity(EVENTS);
+        self.begin_loading();
         while !self.process.stopping.load(Ordering::Relaxed) {
             self.wait(&mut events);
             self.turn(&events);
         }
+        self.finish_log();
         self.send_outboxes();
         self.flush_clients();
     }
@@ -239,7 +275,9 @@ impl Core {
             }
         }
         if mailbox.sleep() {
-            let timeout_ms = (self.next_tick_ms - now_ms()).clamp(0, 1000);
+            let pause_ends_ms = self.pause.map_or(i64::MAX, |pause| pause.until_ms);
+            let next_ms = self.waiting.next_deadline_ms().unwrap_or(i64::MAX).min(self.next_tick_ms).min(pause_ends_ms);
+            let timeout_ms = (next_ms - now_ms()).clamp(0, 1000);
             self.poll(events, timeout_ms);
             mailbox.woke();
         } else {
@@ -256,14 +294,17 @@ impl Core {
 
     /// One turn.
     fn turn(&mut self, events: &[epoll::Event]) {
-        self.now_ms = now_ms();
+        // The time of a log's records never goes back.
+        self.now_ms = now_ms().max(self.now_ms);
+        self.end_pause_in_time();
         self.take_messages();
-        let stalled = self.has_overflow();
+        let stalled = self.has_overflow() || self.is_log_stalled();
         for event in events {
             match event.data.u64() {
                 SHARED_LISTENER => self.accept(client::Door::Shared),
                 SHARD_LISTENER => self.accept(client::Door::Shard),
                 WAKER => self.process.cores[self.number].clear_signal(),
+                LOG => self.advance_log(),
                 token => {
                     self.lone.note(token);
                     let key = ClientKey::from_token(token);
@@ -271,16 +312,19 @@ impl Core {
                     if flags.intersects(epoll::EventFlags::OUT) {
                         self.flush_client(key);
                     }
-                    let ended = epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+                    // Of a client that waits for a key nothing is read, so it has to be told that the client is gone.
+                    let ended = epoll::EventFlags::HUP | epoll::EventFlags::ERR | epoll::EventFlags::RDHUP;
                     if flags.intersects(epoll::EventFlags::IN | ended) && !stalled {
                         self.read_client(key, flags.intersects(ended));
                     }
                 }
             }
         }
+        self.end_overdue_waiting();
         self.resume_clients();
         // What other work than commands has changed.
         self.after_command();
+        self.write_log();
         self.send_outboxes();
         self.flush_clients();
         self.lone.end_turn();

@@ -69,6 +69,19 @@ impl Server {
         Server::from_command(command, ports, directory)
     }
 
+    /// Starts a `redis-server` with further words of its command line; `None` where there is none on `PATH`.
+    #[track_caller]
+    pub fn start_redis(arguments: &[&str]) -> Option<Server> {
+        Command::new("redis-server").arg("--version").output().ok()?;
+        let ports = PortBlock::claim();
+        let directory = TempDir::with_prefix("ruvio-test-").expect("a folder for the server");
+        let mut command = Command::new("redis-server");
+        command.args(["--port", &ports.port(0).to_string(), "--save", "", "--appendonly", "no"]);
+        // Strings are compared by their bytes, in no language.
+        command.args(arguments).env("LC_ALL", "C");
+        Some(Server::from_command(command, ports, directory))
+    }
+
     /// Starts a command that makes a server on port 0 of `ports`, in `directory`, and waits until it answers.
     #[track_caller]
     pub fn from_command(mut command: Command, ports: PortBlock, directory: TempDir) -> Server {

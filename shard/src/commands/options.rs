@@ -55,6 +55,12 @@ impl TimeUnit {
         matches!(self, TimeUnit::Seconds | TimeUnit::Milliseconds)
     }
 
+    /// Whether it counts seconds.
+    #[inline]
+    pub fn is_seconds(self) -> bool {
+        matches!(self, TimeUnit::Seconds | TimeUnit::UnixSeconds)
+    }
+
     /// Reads `time` as a deadline in ms since the epoch. It may lie in the past where the unit is not relative.
     ///
     /// # Errors

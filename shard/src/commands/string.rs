@@ -8,6 +8,7 @@ use crate::reply::Reply;
 
 pub mod edit;
 pub mod exchange;
+pub mod lcs;
 pub mod read;
 pub mod set;
 

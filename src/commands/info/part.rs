@@ -17,6 +17,8 @@ pub struct DatabasePart {
     pub keys: usize,
     /// Keys with a deadline.
     pub with_deadline: usize,
+    /// Hashes that have fields with a deadline.
+    pub with_field_deadlines: usize,
     /// Time to live of the keys with a deadline, in ms: their average times their number.
     pub ttl_ms: f64,
 }
@@ -49,6 +51,12 @@ pub struct Part {
     pub longest_input: usize,
     /// Most output a client has waiting, in bytes.
     pub longest_output: usize,
+    /// Connections that wait for a key.
+    pub blocked: usize,
+    /// Those of them that do so for a limited time.
+    pub blocked_with_timeout: usize,
+    /// Keys that are waited for.
+    pub blocking_keys: usize,
     /// Objects that wait to be freed piecemeal.
     pub to_free: usize,
 }
@@ -62,10 +70,14 @@ impl Part {
             databases: databases(core),
             commands: if with_commands { core.command_stats.clone() } else { Vec::new() },
             clients: core.clients.iter().count(),
+            blocked: core.waiting.len(),
+            blocked_with_timeout: core.waiting.with_timeout(),
+            blocking_keys: core.waiting.keys(),
             to_free: core.shard.keys.pending_remains(),
             ..Part::default()
         };
         for (_, client) in core.clients.iter() {
+            part.blocked += usize::from(client.postponed);
             let buffers = client.input.capacity() + client.output.capacity() + client.held.capacity();
             part.subscribers += usize::from(client.subscriptions.is_some());
             part.client_bytes += size_of_val(client) + buffers;
@@ -83,6 +95,7 @@ impl Part {
             all.keys.hits += part.keys.hits;
             all.keys.misses += part.keys.misses;
             all.keys.expired += part.keys.expired;
+            all.keys.expired_fields += part.keys.expired_fields;
             all.keys.evicted += part.keys.evicted;
             all.keys.lazy_freed += part.keys.lazy_freed;
             all.keys.dirty += part.keys.dirty;
@@ -90,6 +103,7 @@ impl Part {
             for (sum, own) in all.databases.iter_mut().zip(&part.databases) {
                 sum.keys += own.keys;
                 sum.with_deadline += own.with_deadline;
+                sum.with_field_deadlines += own.with_field_deadlines;
                 sum.ttl_ms += own.ttl_ms;
             }
             all.commands.resize(all.commands.len().max(part.commands.len()), CommandStats::default());
@@ -101,6 +115,9 @@ impl Part {
             all.client_bytes += part.client_bytes;
             all.longest_input = all.longest_input.max(part.longest_input);
             all.longest_output = all.longest_output.max(part.longest_output);
+            all.blocked += part.blocked;
+            all.blocked_with_timeout += part.blocked_with_timeout;
+            all.blocking_keys += part.blocking_keys;
             all.to_free += part.to_free;
         }
         all
@@ -122,7 +139,8 @@ fn databases(core: &Core) -> Vec<DatabasePart> {
             .map(|deadline_ms| (deadline_ms - core.now_ms).max(0) as f64)
             .sum();
         let ttl_ms = if samples == 0 { 0.0 } else { left_ms / samples as f64 * with_deadline as f64 };
-        DatabasePart { keys: database.len(), with_deadline, ttl_ms }
+        let with_field_deadlines = database.with_field_deadlines();
+        DatabasePart { keys: database.len(), with_deadline, with_field_deadlines, ttl_ms }
     };
     core.shard.keys.databases().iter().map(part).collect()
 }
@@ -137,6 +155,7 @@ mod tests {
             databases: vec![DatabasePart {
                 keys: 2 * with_deadline,
                 with_deadline,
+                with_field_deadlines: with_deadline,
                 ttl_ms: average_ms * with_deadline as f64,
             }],
             longest_input: with_deadline,
@@ -144,6 +163,7 @@ mod tests {
         };
         let all = Part::sum(&[part(1, 1000.0), part(3, 2000.0), part(0, 0.0)]);
         assert_eq!(all.databases[0].average_ttl_ms(), 1750);
+        assert_eq!(all.databases[0].with_field_deadlines, 4);
         assert_eq!((all.key_count(), all.longest_input), (8, 3));
         assert_eq!(DatabasePart::default().average_ttl_ms(), 0);
     }

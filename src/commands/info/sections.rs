@@ -70,7 +70,9 @@ pub fn write(section: Section, core: &Core, all: &Part, parts: &[Part]) -> Strin
         Section::CommandStats => ("Commandstats", command_stats),
         Section::ErrorStats => ("Errorstats", error_stats),
         Section::LatencyStats => ("Latencystats", latency_stats),
-        Section::Cluster => ("Cluster", |lines, _, _, _| lines.add("cluster_enabled", 1)),
+        Section::Cluster => ("Cluster", |lines, core, _, _| {
+            lines.add("cluster_enabled", u8::from(!core.process.options.cross_slot));
+        }),
         Section::Shards => ("Shards", shards),
         Section::Keyspace => ("Keyspace", keyspace),
     };
@@ -86,7 +88,7 @@ fn server(lines: &mut Lines, core: &Core, _: &Part, _: &[Part]) {
     let uptime_s = process.started.elapsed().as_secs();
     lines.add("redis_version", REDIS_VERSION);
     lines.add("ruvio_version", env!("CARGO_PKG_VERSION"));
-    lines.add("redis_mode", "cluster");
+    lines.add("redis_mode", if options.cross_slot { "standalone" } else { "cluster" });
     lines.add("os", machine::kernel());
     lines.add("arch_bits", usize::BITS);
     lines.add("multiplexing_api", "epoll");
@@ -110,13 +112,15 @@ fn clients(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
     lines.add("maxclients", core.configuration.max_clients);
     lines.add("client_recent_max_input_buffer", all.longest_input);
     lines.add("client_recent_max_output_buffer", all.longest_output);
-    // Shards are threads of one process and have no links; what would wait or track is not built.
+    lines.add("blocked_clients", all.blocked);
+    // Shards are threads of one process and have no links; what would track or subscribe is not built.
     lines.add_all(&[
         ("cluster_connections", 0),
-        ("blocked_clients", 0),
         ("tracking_clients", 0),
         ("pubsub_clients", all.subscribers),
-        ("clients_in_timeout_table", 0),
+        ("clients_in_timeout_table", all.blocked_with_timeout),
+        ("total_blocking_keys", all.blocking_keys),
+        ("total_blocking_keys_on_nokey", 0),
     ]);
 }
 
@@ -172,6 +176,7 @@ fn stats(lines: &mut Lines, core: &Core, all: &Part, parts: &[Part]) {
         ("rejected_connections", counters.rejected_connections),
         ("forwarded_commands", counters.forwarded),
         ("moved_replies", counters.moved),
+        ("expired_subkeys", all.keys.expired_fields),
         ("expired_keys", all.keys.expired),
         ("expired_time_cap_reached_count", counters.expire_time_cap_reached),
         ("evicted_keys", all.keys.evicted),
@@ -184,6 +189,8 @@ fn stats(lines: &mut Lines, core: &Core, all: &Part, parts: &[Part]) {
         ("client_output_buffer_limit_disconnections", counters.output_limit_disconnections),
         // Nothing forks.
         ("total_forks", 0),
+        // MIGRATE opens a connection for each call.
+        ("migrate_cached_sockets", 0),
     ]);
     subscriptions(lines, core);
 }
@@ -290,10 +297,11 @@ fn keyspace(lines: &mut Lines, _: &Core, all: &Part, _: &[Part]) {
             lines.add(
                 &format!("db{number}"),
                 format_args!(
-                    "keys={},expires={},avg_ttl={}",
+                    "keys={},expires={},avg_ttl={},subexpiry={}",
                     database.keys,
                     database.with_deadline,
-                    database.average_ttl_ms()
+                    database.average_ttl_ms(),
+                    database.with_field_deadlines
                 ),
             );
         }

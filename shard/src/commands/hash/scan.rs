@@ -2,10 +2,8 @@
 
 use super::{Args, reply_element};
 use crate::context::Context;
-use crate::entry::Kind;
 use crate::error::{CommandError, CommandResult};
 use crate::glob;
-use crate::hash::Hash;
 use crate::number::{self, IntBuffer, parse_i64};
 
 /// Fields to visit when no `COUNT` is given.
@@ -13,7 +11,7 @@ const DEFAULT_COUNT: usize = 10;
 
 pub(super) fn hscan(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let cursor = parse_cursor(args.at(2)).ok_or(CommandError::INVALID_CURSOR)?;
-    let Some(hash) = context.keys.find_kind(args.at(1), Kind::Hash)?.map(Hash::of) else {
+    let Some(hash) = context.keys.find_hash(args.at(1), [])? else {
         // Redis does not look at the options then.
         context.reply.array(2);
         context.reply.bulk(b"0");

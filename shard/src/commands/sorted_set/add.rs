@@ -11,9 +11,11 @@ use crate::sorted_set::{self, Effect, Limits, Updated};
 
 /// The options of `ZADD`.
 #[derive(Clone, Copy, Default)]
-struct Conditions {
-    only_new: bool,
-    only_present: bool,
+pub(in crate::commands) struct Conditions {
+    /// Members that are there stay as they are.
+    pub only_new: bool,
+    /// Members that are not there are not added.
+    pub only_present: bool,
     only_greater: bool,
     only_less: bool,
     increment: bool,
@@ -88,7 +90,10 @@ pub(super) fn zadd(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
         context.reply.integer(i64::from(counted));
         return Ok(());
     }
-    let (added, changed) = add_many(context, args.at(1), pairs, conditions)?;
+    let scores: Vec<f64> =
+        pairs.iter().step_by(2).map(parse_f64).collect::<Option<_>>().ok_or(CommandError::NOT_A_FLOAT)?;
+    let members = pairs.iter().skip(1).step_by(2);
+    let (added, changed) = add_many(context, args.at(1), members, &scores, conditions)?;
     context.reply.count(if count_changed { added + changed } else { added });
     Ok(())
 }
@@ -109,7 +114,7 @@ pub(super) fn zincrby(context: &mut Context<'_>, args: Args<'_>) -> CommandResul
 }
 
 /// Adds one member or changes its score. `None` where the conditions refuse it.
-fn add_one(
+pub(in crate::commands) fn add_one(
     context: &mut Context<'_>,
     key: &[u8],
     member: &[u8],
@@ -139,21 +144,19 @@ fn add_one(
     Ok(updated)
 }
 
-/// Adds members or changes their scores; returns how many were added and how many changed.
-fn add_many(
+/// Adds members, a score each, or changes their scores; returns how many were added and how many changed.
+pub(in crate::commands) fn add_many<'m>(
     context: &mut Context<'_>,
     key: &[u8],
-    pairs: Args<'_>,
+    members: impl Iterator<Item = &'m [u8]> + Clone,
+    scores: &[f64],
     conditions: Conditions,
 ) -> Result<(usize, usize), CommandError> {
-    let scores: Vec<f64> =
-        pairs.iter().step_by(2).map(parse_f64).collect::<Option<_>>().ok_or(CommandError::NOT_A_FLOAT)?;
-    let members = pairs.iter().skip(1).step_by(2);
     let keys = &mut *context.keys;
     let limits = Limits::of(&keys.settings);
     let (mut added, mut changed) = (0, 0);
     let mut add = |entry: &mut crate::entry::Entry| -> CommandResult {
-        for (member, &score) in members.clone().zip(&scores) {
+        for (member, &score) in members.clone().zip(scores) {
             match sorted_set::update(entry, limits, member, |current| conditions.decide(current, score))? {
                 Some(Updated { effect: Effect::Added, .. }) => added += 1,
                 Some(Updated { effect: Effect::Changed, .. }) => changed += 1,

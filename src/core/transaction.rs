@@ -1,0 +1,444 @@
+//! Transactions: queueing commands, and executing them on the core that owns their keys, as one message.
+//!
+//! All keys of a transaction belong to one core. What its commands do to keys happens there without anything in between;
+//! commands of the server among them (`PING`, `CLIENT …`) are run by the client's core when the replies are put together.
+//! Only commands on whole databases (`FLUSHALL`, `DBSIZE`, …) split a transaction, because they work on every core: what
+//! stands before and behind them is executed in parts, in order.
+
+use ruvio_shard::args::{ArgRange, Args};
+use ruvio_shard::command::Flags;
+use ruvio_shard::error::CommandError;
+use ruvio_shard::reply::Reply;
+use ruvio_shard::shard::Call;
+
+use super::Core;
+use super::client::{Client, ClientKey, Door};
+use super::forward::{Batch, Forwarded};
+use super::mailbox::Message;
+use crate::commands::selected_database;
+use crate::registry::{Registered, Run, Slots};
+
+/// A command of a transaction.
+struct Queued {
+    command: &'static Registered,
+    /// Its words are the next this many ranges.
+    words: usize,
+    slot: Option<u16>,
+}
+
+/// The commands of a client between `MULTI` and `EXEC`.
+#[derive(Default)]
+pub struct Queue {
+    commands: Vec<Queued>,
+    bytes: Vec<u8>,
+    ranges: Vec<ArgRange>,
+    /// Where all keys so far are.
+    place: Option<KeyPlace>,
+    /// Whether a command was refused, so that `EXEC` will be.
+    failed: bool,
+}
+
+impl Queue {
+    /// How many commands are queued.
+    pub fn len(&self) -> usize {
+        self.commands.len()
+    }
+
+    /// Bytes of their words.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len() + self.ranges.len() * size_of::<ArgRange>()
+    }
+
+    /// Has `EXEC` refuse.
+    pub(super) fn fail(&mut self) {
+        self.failed = true;
+    }
+}
+
+/// Where the keys of a command, of a transaction or of a watch are: in one slot, or at least on one core.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyPlace {
+    /// Their slot; `None` where they are in several of a core's, which `--cross-slot allow` permits.
+    slot: Option<u16>,
+    /// The core that owns them.
+    pub owner: usize,
+}
+
+impl KeyPlace {
+    /// Whether keys there may be used together with keys at `other`.
+    fn goes_with(self, other: KeyPlace, may_cross_slots: bool) -> bool {
+        self.owner == other.owner && (may_cross_slots || self.slot == other.slot)
+    }
+}
+
+/// A transaction under way on the client's core.
+pub struct Execution {
+    queue: Queue,
+    /// The next command and its first range.
+    next: usize,
+    next_range: usize,
+    owner: usize,
+    /// Whether the client watches keys, as long as nobody has looked whether they changed.
+    watched: bool,
+    /// Whether the reply has begun.
+    begun: bool,
+}
+
+/// Commands for the core that owns their keys, to be executed without anything in between.
+pub struct Part {
+    client: ClientKey,
+    /// The client's process-wide number, if it is to be seen whether what it watches has changed.
+    watcher: Option<u64>,
+    batch: Box<Batch>,
+    /// Whether nothing was executed, because a watched key had changed.
+    aborted: bool,
+}
+
+impl Core {
+    /// Queues a command of a client that is in a transaction.
+    pub(super) fn queue_command(&mut self, key: ClientKey, command: &'static Registered, slots: Slots, args: Args<'_>) {
+        let limit = self.configuration.client_query_buffer_limit;
+        // As in Redis nothing is queued while there is no room, whatever it would do.
+        let has_room = self.configuration.settings.maxmemory == 0 || self.shard.make_room();
+        let place = self.key_place(key, command, slots, args);
+        let may_cross = self.may_cross_slots(key);
+        let Some(client) = self.clients.get_mut(key) else { return };
+        let watched = client.watched;
+        let Some(queue) = client.transaction.as_mut() else { return };
+        let refusal = match place {
+            _ if command.spec.flags.has(Flags::NO_MULTI) => {
+                Some(CommandError::new("ERR Command not allowed inside a transaction"))
+            }
+            _ if !has_room => Some(CommandError::OUT_OF_MEMORY),
+            Ok(Some(place)) if queue.place.or(watched).is_some_and(|other| !place.goes_with(other, may_cross)) => {
+                Some(CommandError::CROSS_SLOT)
+            }
+            _ if queue.bytes() > limit => Some(CommandError::new(format!(
+                "ERR the transaction has more than client-query-buffer-limit ({limit}) bytes; make it smaller"
+            ))),
+            Ok(_) => None,
+            Err(ref error) => Some(error.clone()),
+        };
+        if let Some(error) = refusal {
+            queue.failed = true;
+            self.command_stats[command.index].rejected += 1;
+            self.reject(key, &error);
+            return;
+        }
+        let place = place.ok().flatten();
+        queue.place = queue.place.or(place);
+        let slot = place.and_then(|place| place.slot);
+        for word in args.iter() {
+            queue.ranges.push(ArgRange { start: queue.bytes.len() as u32, len: word.len() as u32 });
+            queue.bytes.extend_from_slice(word);
+        }
+        queue.commands.push(Queued { command, words: args.len(), slot });
+        client.push_reply(b"+QUEUED\r\n");
+        self.want_flush(key);
+    }
+
+    /// Where a command's keys are, for a client that may use them there; `None` without keys.
+    fn key_place(
+        &mut self,
+        key: ClientKey,
+        command: &Registered,
+        slots: Slots,
+        args: Args<'_>,
+    ) -> Result<Option<KeyPlace>, CommandError> {
+        let place = match slots {
+            Slots::One(slot) => KeyPlace { slot: Some(slot), owner: self.process.owner(slot) },
+            Slots::Several => match self.common_owner(key, command, args) {
+                Some(owner) => KeyPlace { slot: None, owner },
+                None => return Err(CommandError::CROSS_SLOT),
+            },
+            Slots::None | Slots::Invalid => return Ok(None),
+        };
+        match (self.clients.get(key), place.slot) {
+            (Some(client), Some(slot)) if client.door == Door::Shard && place.owner != self.number => {
+                let announced = self.process.announced_address(place.owner, client.local.ip());
+                self.counters.moved += 1;
+                Err(CommandError::new(format!("MOVED {slot} {announced}")))
+            }
+            _ => Ok(Some(place)),
+        }
+    }
+
+    /// Begins a transaction.
+    pub fn begin_transaction(&mut self, key: ClientKey) -> Result<(), CommandError> {
+        match self.clients.get_mut(key) {
+            Some(client) if client.transaction.is_some() => Err(CommandError::new("ERR MULTI calls can not be nested")),
+            Some(client) => {
+                client.transaction = Some(Box::default());
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Forgets a transaction and what the client watches.
+    pub fn discard_transaction(&mut self, key: ClientKey) -> Result<(), CommandError> {
+        let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
+        if client.transaction.take().is_none() {
+            return Err(CommandError::new("ERR DISCARD without MULTI"));
+        }
+        self.unwatch(key);
+        Ok(())
+    }
+
+    /// Has a client watch keys: `args` are the words of `WATCH`.
+    pub fn watch(&mut self, key: ClientKey, command: &Registered, args: Args<'_>) -> Result<(), CommandError> {
+        if self.clients.get(key).is_some_and(|client| client.transaction.is_some()) {
+            return Err(CommandError::new("ERR WATCH inside MULTI is not allowed"));
+        }
+        let Some(place) = self.key_place(key, command, command.slots(args), args)? else { return Ok(()) };
+        let may_cross = self.may_cross_slots(key);
+        let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
+        if client.watched.is_some_and(|watched| !place.goes_with(watched, may_cross)) {
+            return Err(CommandError::CROSS_SLOT);
+        }
+        let owner = place.owner;
+        client.watched = Some(place);
+        let (id, database) = (client.id, client.database);
+        let keys: Vec<Box<[u8]>> = args.from(1).iter().map(Box::from).collect();
+        if owner == self.number {
+            self.watch_here(id, database, &keys);
+        } else {
+            self.send(owner, Message::Task(Box::new(move |core: &mut Core| core.watch_here(id, database, &keys))));
+        }
+        Ok(())
+    }
+
+    /// Ends all that a client watches.
+    pub fn unwatch(&mut self, key: ClientKey) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        if let Some(watched) = client.watched.take() {
+            let id = client.id;
+            self.unwatch_at(watched.owner, id);
+        }
+    }
+
+    /// Closes a client's transaction, to be executed by [`Core::continue_transaction`].
+    pub fn close_transaction(&mut self, key: ClientKey) -> Result<(), CommandError> {
+        let home = self.number;
+        let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
+        let Some(queue) = client.transaction.take() else { return Err(CommandError::new("ERR EXEC without MULTI")) };
+        if queue.failed {
+            self.unwatch(key);
+            return Err(CommandError::new("EXECABORT Transaction discarded because of previous errors."));
+        }
+        let watched = client.watched.take();
+        let owner = queue.place.or(watched).map_or(home, |place| place.owner);
+        let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
+        client.waiting = true;
+        client.execution = Some(Box::new(Execution {
+            queue: *queue,
+            next: 0,
+            next_range: 0,
+            owner,
+            watched: watched.is_some(),
+            begun: false,
+        }));
+        Ok(())
+    }
+
+    /// Executes the next part of a client's transaction, and all that need not wait.
+    pub(super) fn continue_transaction(&mut self, key: ClientKey) {
+        loop {
+            let Some(client) = self.clients.get_mut(key) else { return };
+            let Some(mut execution) = client.execution.take() else { return };
+            if execution.begun && execution.next == execution.queue.commands.len() {
+                client.waiting = client.gathers();
+                self.want_resume(key);
+                return;
+            }
+            if execution.begun && is_whole_process(execution.queue.commands[execution.next].command) {
+                self.run_whole_process(key, execution);
+                continue;
+            }
+            let watcher = std::mem::take(&mut execution.watched).then_some(client.id);
+            let batch = Box::new(execution.batch(key, client, self.process.options.databases));
+            let part = Part { client: key, watcher, batch, aborted: false };
+            let owner = execution.owner;
+            client.execution = Some(execution);
+            if owner == self.number || (part.batch.commands.is_empty() && part.watcher.is_none()) {
+                let log_before = self.log_end();
+                let part = self.execute_part(part);
+                self.await_log(key, log_before);
+                if !self.take_part(part) {
+                    return;
+                }
+            } else {
+                self.counters.forwarded += part.batch.commands.len() as u64;
+                let home = self.number;
+                let run = move |core: &mut Core| {
+                    let log_before = core.log_end();
+                    let part = core.execute_part(part);
+                    let settle = move |core: &mut Core| {
+                        if core.take_part(part) {
+                            core.continue_transaction(key);
+                        }
+                    };
+                    core.send_reply(home, log_before, Message::Task(Box::new(settle)));
+                };
+                self.send(owner, Message::Task(Box::new(run)));
+                return;
+            }
+        }
+    }
+
+    /// Executes a part of a transaction on the core that owns its keys.
+    fn execute_part(&mut self, mut part: Part) -> Part {
+        part.aborted = part.watcher.is_some_and(|watcher| !self.end_watch(watcher));
+        if part.aborted {
+            return part;
+        }
+        let mut batch = part.batch;
+        let mut replies = std::mem::take(&mut batch.replies);
+        let mut ends = std::mem::take(&mut batch.ends);
+        let mut slow = Vec::new();
+        let mut start = self.clock.raw();
+        self.begin_log_group();
+        for (place, (forwarded, args)) in batch.iter().enumerate() {
+            let call = Call {
+                database: forwarded.database as usize,
+                slot: forwarded.slot,
+                now_ms: self.now_ms,
+                protocol: forwarded.protocol,
+                may_wait: false,
+            };
+            self.shard.keys.no_touch = forwarded.no_touch;
+            let executed = self.execute_on_shard(forwarded.command, args, call, start, &mut replies);
+            start = executed.end;
+            slow.extend(executed.slow.map(|entry| (place, entry)));
+            ends.push(replies.len());
+        }
+        self.shard.keys.no_touch = false;
+        self.end_log_group();
+        self.after_command();
+        batch.replies = replies;
+        batch.ends = ends;
+        batch.slow = slow;
+        part.batch = batch;
+        part
+    }
+
+    /// Puts the replies of a part together, with those of the server's own commands in it. False when the transaction is
+    /// over, or its client is.
+    fn take_part(&mut self, part: Part) -> bool {
+        let key = part.client;
+        let Some(client) = self.clients.get_mut(key) else { return false };
+        let protocol = client.protocol;
+        let Some(mut execution) = client.execution.take() else { return false };
+        let mut encoded = Vec::new();
+        if part.aborted {
+            Reply::new(&mut encoded, protocol).null_array();
+            client.push_reply(&encoded);
+            client.waiting = client.gathers();
+            self.want_flush(key);
+            self.want_resume(key);
+            return false;
+        }
+        if !execution.begun {
+            Reply::new(&mut encoded, protocol).array(execution.queue.commands.len());
+            execution.begun = true;
+        }
+        let mut reply_start = 0;
+        let mut ends = part.batch.ends.iter();
+        while let Some(queued) = execution.queue.commands.get(execution.next)
+            && !is_whole_process(queued.command)
+        {
+            let ranges = execution.next_range..execution.next_range + queued.words;
+            execution.next += 1;
+            execution.next_range = ranges.end;
+            match queued.command.run {
+                Run::Server(handler) => {
+                    self.reply_in_order(key, &mut encoded);
+                    let args = Args::new(&execution.queue.bytes, &execution.queue.ranges[ranges]);
+                    let mut start = self.clock.raw();
+                    self.execute_on_server(key, queued.command, handler, args, &mut start);
+                }
+                Run::Shard(_) | Run::Container => {
+                    if let Some(&end) = ends.next() {
+                        encoded.extend_from_slice(&part.batch.replies[reply_start..end]);
+                        reply_start = end;
+                    }
+                }
+            }
+        }
+        self.reply_in_order(key, &mut encoded);
+        for (_, entry) in part.batch.slow {
+            self.log_slow(entry, key);
+        }
+        let Some(client) = self.clients.get_mut(key) else { return false };
+        // A command of the server may have ended its own waiting.
+        client.waiting = true;
+        client.execution = Some(execution);
+        true
+    }
+
+    fn reply_in_order(&mut self, key: ClientKey, encoded: &mut Vec<u8>) {
+        if let Some(client) = self.clients.get_mut(key) {
+            client.push_reply(encoded);
+            encoded.clear();
+            self.want_flush(key);
+        }
+    }
+
+    /// Runs a command that works on every core. Nobody waits for its reply, which keeps its place: every core takes in
+    /// what it has to do before the next part.
+    fn run_whole_process(&mut self, key: ClientKey, mut execution: Box<Execution>) {
+        let queued = &execution.queue.commands[execution.next];
+        let (command, ranges) = (queued.command, execution.next_range..execution.next_range + queued.words);
+        execution.next += 1;
+        execution.next_range = ranges.end;
+        if let Run::Server(handler) = command.run {
+            let args = Args::new(&execution.queue.bytes, &execution.queue.ranges[ranges]);
+            let mut start = self.clock.raw();
+            self.execute_on_server(key, command, handler, args, &mut start);
+        }
+        if let Some(client) = self.clients.get_mut(key) {
+            client.waiting = true;
+            client.execution = Some(execution);
+        }
+    }
+}
+
+/// Whether a command of the server works on keys, and so on every core.
+fn is_whole_process(command: &Registered) -> bool {
+    matches!(command.run, Run::Server(_)) && command.spec.flags.has_any(Flags::READ_ONLY.and(Flags::WRITE))
+}
+
+impl Execution {
+    /// The commands on keys before the next command that works on every core.
+    fn batch(&self, key: ClientKey, client: &Client, databases: usize) -> Batch {
+        let mut batch = Batch::default();
+        let mut range = self.next_range;
+        let mut database = client.database;
+        for queued in &self.queue.commands[self.next..] {
+            if is_whole_process(queued.command) {
+                break;
+            }
+            let args = Args::new(&self.queue.bytes, &self.queue.ranges[range..range + queued.words]);
+            range += queued.words;
+            match queued.command.run {
+                Run::Shard(_) => {
+                    let forwarded = Forwarded {
+                        client: key,
+                        command: queued.command,
+                        words: queued.words as u32,
+                        slot: queued.slot,
+                        database: database as u16,
+                        protocol: client.protocol,
+                        no_touch: client.no_touch,
+                    };
+                    batch.push(forwarded, args);
+                }
+                _ if queued.command.spec.name == "select" => {
+                    database = selected_database(args, databases).unwrap_or(database);
+                }
+                _ => {}
+            }
+        }
+        batch
+    }
+}
