@@ -207,12 +207,18 @@ impl Keys {
         if found.is_some() {
             self.stats.hits += 1;
         } else {
-            self.stats.misses += 1;
-            if self.observed.misses {
-                self.note(Class::Miss, "keymiss", key);
-            }
+            self.count_miss(key);
         }
         found
+    }
+
+    /// Counts a look-up for reading that did not find its key.
+    #[inline]
+    pub fn count_miss(&mut self, key: &[u8]) {
+        self.stats.misses += 1;
+        if self.observed.misses {
+            self.note(Class::Miss, "keymiss", key);
+        }
     }
 
     #[inline]
@@ -245,6 +251,15 @@ impl Keys {
     pub fn peek(&mut self, key: &[u8]) -> Option<EntryRef<'_>> {
         let (slot, position) = self.locate(key)?;
         Some(self.databases[self.selected].at(slot, position))
+    }
+
+    /// Finds a key without counting or noting anything, and its type must be `kind`.
+    #[inline]
+    pub fn peek_kind(&mut self, key: &[u8], kind: Kind) -> Result<Option<EntryRef<'_>>, CommandError> {
+        match self.peek(key) {
+            Some(entry) if entry.kind() != kind => Err(CommandError::WRONG_TYPE),
+            found => Ok(found),
+        }
     }
 
     /// Finds a key to change it; the access is noted.
@@ -358,6 +373,13 @@ impl Keys {
     #[inline]
     pub fn changed(&mut self, class: Class, event: &'static str, key: &[u8]) {
         self.stats.dirty += u64::from(!matches!(class, Class::Expired | Class::Evicted));
+        if self.observed.changes {
+            self.note(class, event, key);
+        }
+    }
+
+    /// Notes an event of a call that left `key` as it was, where Redis tells of it all the same.
+    pub fn unchanged(&mut self, class: Class, event: &'static str, key: &[u8]) {
         if self.observed.changes {
             self.note(class, event, key);
         }

@@ -135,6 +135,8 @@ pub struct Core {
     /// Kept for the next message: who receives it, and how it is encoded.
     receivers: Receivers,
     encoded_push: Vec<u8>,
+    /// Whether an outbox holds publications.
+    has_publications: bool,
     /// Until when and what of the clients' commands waits, if it does.
     pause: Option<Pause>,
     /// Clients whose next command waits for the end of the pause.
@@ -221,6 +223,7 @@ impl Core {
             watches: Watches::default(),
             receivers: Receivers::default(),
             encoded_push: Vec::new(),
+            has_publications: false,
             pause: None,
             postponed: Vec::new(),
             gatherings: HashMap::new(),
