@@ -26,6 +26,7 @@ use self::latency::LatencyEvents;
 use self::serve::Planned;
 use self::subscriber_counts::Receivers;
 use self::subscriptions::Subscribers;
+use self::tracking::Tracked;
 use self::waiting::Waiting;
 use self::watch::Watches;
 use crate::configuration::Configuration;
@@ -53,6 +54,8 @@ pub mod slow_log;
 pub mod subscriber_counts;
 pub mod subscriptions;
 mod tick;
+mod tracked;
+pub mod tracking;
 mod transaction;
 pub mod waiting;
 mod watch;
@@ -119,6 +122,8 @@ pub struct Core {
     pub waiting: Waiting,
     /// What is watched of the keys of this core.
     pub watches: Watches,
+    /// What clients keep copies of.
+    pub tracked: Tracked,
     /// Kept for the next message: who receives it, and how it is encoded.
     receivers: Receivers,
     encoded_push: Vec<u8>,
@@ -198,6 +203,7 @@ impl Core {
             to_resume: Vec::new(),
             waiting: Waiting::default(),
             watches: Watches::default(),
+            tracked: Tracked::new(shards),
             receivers: Receivers::default(),
             encoded_push: Vec::new(),
             gatherings: HashMap::new(),
@@ -291,7 +297,7 @@ impl Core {
         self.end_overdue_waiting();
         self.resume_clients();
         // What other work than commands has changed.
-        self.after_command();
+        self.after_command(None);
         self.send_outboxes();
         self.flush_clients();
         self.lone.end_turn();
@@ -299,8 +305,8 @@ impl Core {
         if self.now_ms >= self.next_tick_ms {
             self.tick();
         }
-        if self.shard.keys.has_changes() {
-            self.observe_changes();
+        if self.shard.keys.has_changes() || self.tracked.has_news() || !self.to_flush.is_empty() {
+            self.after_command(None);
             self.send_outboxes();
             self.flush_clients();
         }

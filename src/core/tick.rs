@@ -24,7 +24,7 @@ const STEP: usize = 256;
 impl Core {
     /// Whether there is work that does not wait for an event.
     pub(super) fn has_background_work(&self) -> bool {
-        self.expiring || self.shard.keys.has_remains()
+        self.expiring || self.shard.keys.has_remains() || self.tracked.has_work()
     }
 
     /// Does background work for a bounded time.
@@ -39,6 +39,10 @@ impl Core {
         }
         while self.expiring && in_time(self) {
             self.sweep();
+        }
+        while self.tracked.has_work() && in_time(self) {
+            self.tracked.reads.reclaim(STEP);
+            self.limit_reads(STEP);
         }
     }
 
@@ -79,7 +83,7 @@ impl Core {
             }
         }
         self.shard.evict_in_turn(self.now_ms);
-        self.after_command();
+        self.check_tracking_limit();
         self.look_after_clients();
     }
 
