@@ -25,4 +25,5 @@ mod sets;
 mod sorted_sets;
 mod strings;
 mod support;
+mod tracking;
 mod transactions;

@@ -10,8 +10,8 @@ use super::help::help;
 use super::{Flow, Request, Run, ServerCommand};
 use crate::core::Core;
 use crate::core::client::{Client, ClientKey};
-use crate::core::waiting::Ending;
 use crate::core::subscriber_counts::Topic;
+use crate::core::waiting::Ending;
 
 mod tracking;
 

@@ -167,8 +167,8 @@ pub static PARAMETERS: &[Parameter] = &[
         kind: Kind::Other {
             get: |configuration| configuration.keyspace_events.show().into(),
             set: |configuration, value| {
-                configuration.keyspace_events = KeyspaceEvents::parse(value)
-                    .ok_or("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")?;
+                configuration.keyspace_events =
+                    KeyspaceEvents::parse(value).ok_or("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")?;
                 Ok(())
             },
         },

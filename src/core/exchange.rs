@@ -9,8 +9,8 @@ use ruvio_shard::shard::Call;
 use super::Core;
 use super::forward::Batch;
 use super::mailbox::Message;
-use super::waiting::Place;
 use super::publish::Publication;
+use super::waiting::Place;
 
 /// Messages taken in a turn, so that clients of this core are served too.
 const TAKEN_AT_ONCE: usize = 256;
