@@ -105,7 +105,7 @@ fn a_transaction_on_a_shards_port_keeps_to_that_shard() {
 #[test]
 fn selecting_in_a_transaction_holds_from_there_on() {
     replies(
-        r"
+        r#"
         MULTI => OK
         SET k 0 => +QUEUED
         SELECT 1 => +QUEUED
@@ -116,7 +116,7 @@ fn selecting_in_a_transaction_holds_from_there_on() {
         GET k => 1
         SELECT 0 => OK
         GET k => 0
-        ",
+        "#,
     );
 }
 

@@ -282,10 +282,13 @@ fn flush(request: &mut Request<'_>, databases: std::ops::Range<usize>, waits: bo
     request.core.gather(
         request.client,
         move |core: &mut Core| {
-            databases.clone().for_each(|database| core.flush_database(database));
+            core.flush_databases(databases.clone());
             while waits && !core.shard.keys.reclaim(FREED_A_STEP) {}
         },
-        |_, _: Vec<()>, reply| reply.ok(),
+        |core, _: Vec<()>, reply| {
+            core.invalidate_everything();
+            reply.ok();
+        },
     );
     Ok(Flow::Wait)
 }
