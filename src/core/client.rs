@@ -9,8 +9,8 @@ use ruvio_shard::reply::Protocol;
 
 use super::serve::{RESUMED_PIECES, RESUMED_UNSENT};
 use super::subscriptions::Subscriptions;
-use super::transaction::{Execution, KeyPlace, Queue};
 use super::tracking::Tracking;
+use super::transaction::{Execution, KeyPlace, Queue};
 use crate::configuration::OutputClass;
 use crate::registry::Registered;
 use crate::wire::Progress;
