@@ -61,6 +61,13 @@ impl Core {
         self.push(target, message);
     }
 
+    /// As [`Core::send`], for a reply: it goes before what its command has published, so that a client which subscribes to
+    /// what it does itself has the reply first.
+    pub(super) fn send_reply_now(&mut self, target: usize, message: Message) {
+        self.send_batch(target);
+        self.push(target, message);
+    }
+
     /// Keeps a message for subscribers of core `target`, to be sent with others.
     pub(super) fn add_publication(&mut self, target: usize, publication: Arc<Publication>) {
         self.outboxes[target].publications.push(publication);
