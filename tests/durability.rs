@@ -1,5 +1,6 @@
 //! What is kept when the process ends, on a server with two shards.
 
+use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -33,8 +34,9 @@ fn segments(server: &Server) -> Vec<PathBuf> {
 
 #[track_caller]
 fn assert_same(found: &[String], expected: &[String], when: &str) {
-    let missing: Vec<_> = expected.iter().filter(|line| !found.contains(line)).take(3).collect();
-    let unexpected: Vec<_> = found.iter().filter(|line| !expected.contains(line)).take(3).collect();
+    let [found, expected] = [found, expected].map(|lines| lines.iter().collect::<BTreeSet<_>>());
+    let missing: Vec<_> = expected.difference(&found).take(3).collect();
+    let unexpected: Vec<_> = found.difference(&expected).take(3).collect();
     assert!(missing.is_empty() && unexpected.is_empty(), "{when}: missing {missing:?}, unexpected {unexpected:?}");
 }
 
@@ -263,4 +265,67 @@ fn a_waiting_client_is_given_what_is_stored() {
             assert_eq!(server.connect().line(&format!("LPOP {tag}q")).text(), "second", "{mode}");
         }
     }
+}
+
+#[test]
+fn a_checkpoint_is_made_while_commands_go_on_and_replaces_the_log_before_it() {
+    for mode in MODES {
+        let mut server = server(mode);
+        let mut connection = server.connect();
+        for index in 0..20_000 {
+            connection.send(&encode_command(&["SET", &format!("key:{index}"), &format!("value:{index}")]));
+        }
+        (0..20_000).for_each(|_| drop(connection.read_value()));
+        connection.pipeline([
+            "RPUSH list 1 2 3",
+            "HSET hash a 1 b 2",
+            "SADD set a 1",
+            "ZADD zset 1 a",
+            "SET x 1 EX 1000",
+        ]);
+        let writer = {
+            let mut connection = server.connect();
+            std::thread::spawn(move || {
+                for index in 0..4_000 {
+                    connection.call(&["SET", &format!("key:{}", index * 7 % 20_000), "changed"]);
+                    connection.call(&["INCR", &format!("counter:{}", index % 100)]);
+                    connection.call(&["DEL", &format!("key:{}", index * 3 % 20_000)]);
+                }
+            })
+        };
+        for _ in 0..3 {
+            assert_eq!(connection.line("SAVE"), Value::Simple("OK".to_owned()));
+        }
+        writer.join().expect("the writer");
+        let before = content(&server);
+        server.kill_and_restart();
+        wait_until_loaded(&server);
+        assert_same(&content(&server), &before, &format!("after a kill, {mode}"));
+        assert_eq!(server.connect().line("SAVE"), Value::Simple("OK".to_owned()));
+        let names: Vec<String> =
+            segments(&server).iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
+        assert_eq!(names.iter().filter(|name| name.starts_with("checkpoint-")).count(), 2, "{names:?}");
+        assert!(!names.iter().any(|name| name == "log-0000000000000000"), "{names:?}");
+        server.kill_and_restart();
+        wait_until_loaded(&server);
+        assert_same(&content(&server), &before, &format!("from checkpoints, {mode}"));
+        let connection = &mut server.connect();
+        assert_eq!(connection.line("BGSAVE"), Value::Simple("Background saving started".to_owned()));
+        wait_until("the checkpoint", || server.info_number("rdb_bgsave_in_progress") == 0);
+        connection.pipeline(["FLUSHALL", "SET only 1"]);
+        connection.line("SAVE");
+        server.kill_and_restart();
+        wait_until_loaded(&server);
+        assert_eq!(server.connect().line("KEYS *").elements().len(), 1);
+    }
+}
+
+#[test]
+fn without_durability_nothing_can_be_saved() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    for line in ["SAVE", "BGSAVE", "BGREWRITEAOF"] {
+        assert!(connection.line(line).error().contains("durability 'memory'"));
+    }
+    assert!(connection.line("LASTSAVE").integer() > 1_700_000_000);
 }

@@ -6,7 +6,7 @@
 use super::keyspace_events::KeyspaceEvents;
 use super::{Configuration, values};
 use crate::core::TICKS_A_SECOND;
-use crate::options::Options;
+use crate::options::{Durability, Options};
 use crate::start;
 
 /// Most bytes of a word and of a request: offsets within a request have 32 bits, and a core reads ahead of the limit.
@@ -65,7 +65,6 @@ const fn always(name: &'static str, value: &'static str, reason: &'static str) -
     Parameter { name, alias: None, kind: Kind::Always(value, reason) }
 }
 
-const NO_FILES: &str = "this version keeps the data in memory only";
 const NO_REPLICAS: &str = "this version does not replicate";
 
 /// Every parameter.
@@ -80,6 +79,8 @@ pub static PARAMETERS: &[Parameter] = &[
     sized!(Integer "list-max-listpack-size" "list-max-ziplist-size", settings.list_max_listpack_size as i64, (i32::MIN as i64, i32::MAX as i64)),
     sized!(Memory "hll-sparse-max-bytes", settings.hll_sparse_max_bytes as usize, ANY_SIZE),
     sized!(Memory "proto-max-bulk-len", settings.proto_max_bulk_len as usize, (1 << 20, MAX_REQUEST_BYTES)),
+    sized!(Integer "auto-aof-rewrite-percentage", log_growth_percentage as u64, NOT_NEGATIVE),
+    sized!(Memory "auto-aof-rewrite-min-size", log_growth_min_bytes as u64, NOT_NEGATIVE),
     sized!(Memory "client-query-buffer-limit", client_query_buffer_limit as usize, (1 << 20, MAX_REQUEST_BYTES)),
     sized!(Memory "maxmemory", settings.maxmemory as u64, ANY_SIZE),
     Parameter {
@@ -188,8 +189,12 @@ pub static PARAMETERS: &[Parameter] = &[
     started("tls-port", |_| "0".into()),
     started("hz", |_| TICKS_A_SECOND.to_string()),
     started("daemonize", |_| values::yes_or_no(false).into()),
-    always("save", "", NO_FILES),
-    always("appendonly", "no", NO_FILES),
+    always("save", "", "checkpoints are made when the log has grown, see auto-aof-rewrite-percentage"),
+    started("appendonly", |options| values::yes_or_no(options.durability != Durability::Memory).into()),
+    started("appendfsync", |options| match options.durability {
+        Durability::Memory => "no".into(),
+        durability => durability.name().into(),
+    }),
     always("replicaof", "", NO_REPLICAS),
     always("list-compress-depth", "0", "this version does not compress lists"),
     always("maxmemory-clients", "0", "this version does not evict clients"),

@@ -17,9 +17,11 @@ use super::client::ClientKey;
 use super::mailbox::Message;
 use crate::registry::Registered;
 
+pub mod checkpoint;
 pub mod recovery;
 pub mod writer;
 
+use checkpoint::Checkpoints;
 use writer::Writer;
 
 /// Bytes of records that may wait to be written before the core takes no more input.
@@ -37,6 +39,12 @@ pub struct DataPart {
     pub acknowledged_bytes: u64,
     /// What stands in the way of writing the log.
     pub trouble: Option<String>,
+    /// Bytes of the log since the last checkpoint, and of that.
+    pub since_checkpoint: u64,
+    pub checkpoint_bytes: u64,
+    /// Whether a checkpoint is made, and whether the last one failed.
+    pub makes_checkpoint: bool,
+    pub checkpoint_failed: bool,
     /// Bytes to be read at the start, and bytes that were, while that goes on.
     pub to_load: u64,
     pub loaded: u64,
@@ -46,6 +54,8 @@ pub struct DataPart {
 pub struct Log {
     /// What writes it.
     pub writer: Writer,
+    /// Its checkpoints.
+    pub checkpoints: Checkpoints,
     /// Whether commands are being collected into one record.
     grouped: bool,
     /// Clients whose replies wait for a position, in the order of the positions.
@@ -56,8 +66,8 @@ pub struct Log {
 
 impl Log {
     /// A log that goes on where `writer` stands.
-    pub fn new(writer: Writer) -> Log {
-        Log { writer, grouped: false, clients: VecDeque::new(), messages: VecDeque::new() }
+    pub fn new(writer: Writer, checkpoints: Checkpoints) -> Log {
+        Log { writer, checkpoints, grouped: false, clients: VecDeque::new(), messages: VecDeque::new() }
     }
 }
 
@@ -217,6 +227,7 @@ impl Core {
         {
             self.advance_log();
         }
+        self.begin_checkpoint();
     }
 
     /// Whether so much waits to be written that no more input is taken.
@@ -232,6 +243,10 @@ impl Core {
             part.log_bytes = log.writer.buffer.end();
             part.acknowledged_bytes = log.writer.acknowledged();
             part.trouble = log.writer.trouble();
+            part.since_checkpoint = part.log_bytes - log.checkpoints.position;
+            part.checkpoint_bytes = log.checkpoints.bytes;
+            part.makes_checkpoint = log.checkpoints.is_busy();
+            part.checkpoint_failed = log.checkpoints.failed;
         }
         if let Some(recovery) = &self.loading {
             part.to_load = recovery.total_bytes;
@@ -246,6 +261,7 @@ impl Core {
         if let Some(log) = &mut self.log {
             log.writer.tick(now_ms);
             self.advance_log();
+            self.want_checkpoint_in_time();
         }
     }
 

@@ -132,6 +132,10 @@ impl Part {
             all.tracked_items += part.tracked_items;
             all.data.log_bytes += part.data.log_bytes;
             all.data.acknowledged_bytes += part.data.acknowledged_bytes;
+            all.data.since_checkpoint += part.data.since_checkpoint;
+            all.data.checkpoint_bytes += part.data.checkpoint_bytes;
+            all.data.makes_checkpoint |= part.data.makes_checkpoint;
+            all.data.checkpoint_failed |= part.data.checkpoint_failed;
             all.data.to_load += part.data.to_load;
             all.data.loaded += part.data.loaded;
             if all.data.trouble.is_none() {

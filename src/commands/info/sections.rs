@@ -150,16 +150,16 @@ fn persistence(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
     let loading = core.process.loading.load(Ordering::Relaxed) > 0;
     let data = &all.data;
     lines.add("loading", u8::from(loading));
-    // There are no replicas, no RDB files, and no rewriting of the log.
-    lines.add_all(&[
-        ("async_loading", 0),
-        ("rdb_bgsave_in_progress", 0),
-        ("rdb_saves", 0),
-        ("aof_rewrite_in_progress", 0),
-        ("aof_rewrite_scheduled", 0),
-    ]);
+    lines.add("rdb_bgsave_in_progress", u8::from(data.makes_checkpoint));
+    lines.add("aof_rewrite_in_progress", u8::from(data.makes_checkpoint));
+    // There are no replicas, and a checkpoint begins at once.
+    lines.add_all(&[("async_loading", 0), ("rdb_saves", 0), ("aof_rewrite_scheduled", 0)]);
     lines.add("aof_enabled", u8::from(core.process.data.is_some()));
     if core.process.data.is_some() {
+        lines.add("rdb_last_save_time", core.process.last_save_s.load(Ordering::Relaxed));
+        lines.add("rdb_last_bgsave_status", if data.checkpoint_failed { "err" } else { "ok" });
+        lines.add("aof_base_size", data.checkpoint_bytes);
+        lines.add("log_bytes_since_checkpoint", data.since_checkpoint);
         lines.add("aof_last_write_status", if data.trouble.is_none() { "ok" } else { "err" });
         lines.add("aof_current_size", data.log_bytes);
         lines.add("aof_pending_bytes", data.log_bytes - data.acknowledged_bytes);

@@ -106,6 +106,8 @@ pub struct Writer {
     sync_started_ms: i64,
     /// Since when something is written and not synced, in ms since the epoch.
     unsynced_since_ms: Option<i64>,
+    /// A position at which a segment has to begin.
+    rotate_at: Option<u64>,
     trouble: Option<Trouble>,
     retry_ms: i64,
 }
@@ -147,9 +149,25 @@ impl Writer {
             marked: position,
             sync_started_ms: now_ms,
             unsynced_since_ms: None,
+            rotate_at: None,
             trouble: None,
             retry_ms: 0,
         })
+    }
+
+    /// The directory of the shard's files.
+    pub fn directory(&self) -> &std::path::Path {
+        &self.directory
+    }
+
+    /// What a file of this shard says of itself that begins at `position`.
+    pub fn header(&self, position: u64) -> Header {
+        Header { position, ..self.header }
+    }
+
+    /// Has the write that begins at `position` go to a segment of its own.
+    pub fn rotate_at(&mut self, position: u64) {
+        self.rotate_at = Some(position);
     }
 
     /// Becomes readable when the kernel has done something.
@@ -247,8 +265,11 @@ impl Writer {
             self.buffer.synced(self.synced);
         }
         let position = self.written;
+        let must_rotate = self.segment.len > 0 && self.rotate_at == Some(position);
         let fits = self.segment.len + self.buffer.len() as u64 <= self.segment.limit;
-        if !fits && let Err(error) = self.rotate(position) {
+        if (must_rotate || !fits)
+            && let Err(error) = self.rotate(position)
+        {
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
             self.trouble = Some(Trouble::Write(errno));
             self.retry_ms = now_ms;
