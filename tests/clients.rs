@@ -101,6 +101,25 @@ fn redis_py_cluster_works_without_forwarding() {
     }
 }
 
+fn redis_py_caches(mode: &str, server: &Server) {
+    let program = clients_folder().join("python_caching.py");
+    succeed(python().arg(program).arg(server.port().to_string()).arg(mode));
+}
+
+#[test]
+fn redis_py_caches_what_it_has_read() {
+    if available("redis-py", python().args(["-c", "import redis.cache"])) {
+        redis_py_caches("plain", &Server::start());
+    }
+}
+
+#[test]
+fn redis_py_cluster_caches_what_it_has_read() {
+    if available("redis-py", python().args(["-c", "import redis.cluster, redis.cache"])) {
+        without_forwarding(|server| redis_py_caches("cluster", server));
+    }
+}
+
 fn node() -> Command {
     let mut command = Command::new("node");
     command.current_dir(clients_folder());

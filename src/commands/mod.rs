@@ -28,7 +28,7 @@ mod slowlog;
 mod transaction;
 
 pub use client::mode_after;
-pub use connection::selected_database;
+pub use connection::{REDIS_VERSION, selected_database};
 
 pub use pubsub::is_for_subscribers;
 

@@ -8,13 +8,11 @@ use ruvio_shard::slot::shard_slots;
 
 use super::Section;
 use super::part::Part;
+use crate::commands::REDIS_VERSION;
 use crate::core::Core;
 use crate::core::subscriber_counts::Topic;
 use crate::registry::registry;
 use crate::{machine, memory};
-
-/// The version of Redis whose behaviour clients may expect.
-pub const REDIS_VERSION: &str = "7.2.4";
 
 /// Lines of `field:value`.
 struct Lines(String);
