@@ -60,8 +60,7 @@ impl Place {
         }
         let (here, there) = (radians(self.latitude), radians(other.latitude));
         let half_latitude = ((there - here) / 2.0).sin();
-        let haversine =
-            half_latitude * half_latitude + here.cos() * there.cos() * half_longitude * half_longitude;
+        let haversine = half_latitude * half_latitude + here.cos() * there.cos() * half_longitude * half_longitude;
         2.0 * EARTH_RADIUS_M * haversine.sqrt().asin()
     }
 

@@ -94,12 +94,7 @@ impl FieldType {
     pub fn add(self, value: i64, increment: i64, overflow: Overflow) -> Option<i64> {
         let (largest, smallest) = self.bounds();
         let sum = i128::from(value) + i128::from(increment);
-        self.settle(
-            value.wrapping_add(increment),
-            sum > i128::from(largest),
-            sum < i128::from(smallest),
-            overflow,
-        )
+        self.settle(value.wrapping_add(increment), sum > i128::from(largest), sum < i128::from(smallest), overflow)
     }
 
     fn settle(self, value: i64, too_large: bool, too_small: bool, overflow: Overflow) -> Option<i64> {

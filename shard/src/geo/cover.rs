@@ -90,9 +90,7 @@ impl Area {
     fn steps(&self) -> u32 {
         let reach = match self.shape {
             Shape::Circle { radius } => radius,
-            Shape::Box { width, height } => {
-                ((width / 2.0) * (width / 2.0) + (height / 2.0) * (height / 2.0)).sqrt()
-            }
+            Shape::Box { width, height } => ((width / 2.0) * (width / 2.0) + (height / 2.0) * (height / 2.0)).sqrt(),
         };
         let mut reach_m = reach * self.unit_m;
         if reach_m == 0.0 {

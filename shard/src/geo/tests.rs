@@ -14,8 +14,11 @@ fn areas() -> impl Strategy<Value = Area> {
         lengths().prop_map(|radius| Shape::Circle { radius }),
         (lengths(), lengths()).prop_map(|(width, height)| Shape::Box { width, height }),
     ];
-    (places(), shapes, prop_oneof![Just(1.0), Just(0.3048)])
-        .prop_map(|(centre, shape, unit_m)| Area { centre, shape, unit_m })
+    (places(), shapes, prop_oneof![Just(1.0), Just(0.3048)]).prop_map(|(centre, shape, unit_m)| Area {
+        centre,
+        shape,
+        unit_m,
+    })
 }
 
 proptest! {

@@ -82,7 +82,8 @@ proptest! {
 #[test]
 fn dense_registers_keep_their_values() {
     for shift in 0..64u8 {
-        let values: Vec<u8> = (0..REGISTERS).map(|index| (index as u8).wrapping_mul(7).wrapping_add(shift) % 64).collect();
+        let values: Vec<u8> =
+            (0..REGISTERS).map(|index| (index as u8).wrapping_mul(7).wrapping_add(shift) % 64).collect();
         assert_eq!(check_registers(&values), Ok(()));
     }
 }

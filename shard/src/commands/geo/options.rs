@@ -12,18 +12,15 @@ use crate::sorted_set::SortedSetRef;
 pub(super) fn place_at(args: Args<'_>, index: usize) -> Result<Place, CommandError> {
     let longitude = parse_f64(args.at(index)).ok_or(CommandError::NOT_A_FLOAT)?;
     let latitude = parse_f64(args.at(index + 1)).ok_or(CommandError::NOT_A_FLOAT)?;
-    Place::new(longitude, latitude).ok_or_else(|| {
-        CommandError::new(format!("ERR invalid longitude,latitude pair {longitude:.6},{latitude:.6}"))
-    })
+    Place::new(longitude, latitude)
+        .ok_or_else(|| CommandError::new(format!("ERR invalid longitude,latitude pair {longitude:.6},{latitude:.6}")))
 }
 
 /// The unit that a word names, in metres.
 pub(super) fn unit_m(word: &[u8]) -> Result<f64, CommandError> {
     const UNITS: [(&str, f64); 4] = [("m", 1.0), ("km", 1000.0), ("ft", 0.3048), ("mi", 1609.34)];
     let known = UNITS.iter().find(|(name, _)| word.eq_ignore_ascii_case(name.as_bytes()));
-    known
-        .map(|(_, metres)| *metres)
-        .ok_or(CommandError::new("ERR unsupported unit provided. please use M, KM, FT, MI"))
+    known.map(|(_, metres)| *metres).ok_or(CommandError::new("ERR unsupported unit provided. please use M, KM, FT, MI"))
 }
 
 /// A length at word `index`, which must be there.
@@ -229,8 +226,7 @@ impl<'a> Options<'a> {
     fn check(&self, args: Args<'_>, syntax: Syntax) -> Result<(), CommandError> {
         let error = |text: String| Err(CommandError::new(format!("ERR {text}")));
         if self.destination.is_some() && (self.with_distance || self.with_score || self.with_place) {
-            let what =
-                if syntax == Syntax::SearchAndStore { "GEOSEARCHSTORE" } else { "STORE option in GEORADIUS" };
+            let what = if syntax == Syntax::SearchAndStore { "GEOSEARCHSTORE" } else { "STORE option in GEORADIUS" };
             return error(format!("{what} is not compatible with WITHDIST, WITHHASH and WITHCOORD options"));
         }
         let name = || String::from_utf8_lossy(args.at(0));
