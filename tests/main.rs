@@ -37,4 +37,5 @@ mod sort;
 mod sorted_sets;
 mod strings;
 mod support;
+mod tracking;
 mod transactions;

@@ -15,6 +15,7 @@ use crate::entry::{Entry, EntryRef, Kind};
 use crate::error::CommandError;
 use crate::events::Class;
 use crate::hash_key;
+use crate::image::Image;
 use crate::remains::Remains;
 use crate::settings::Settings;
 use crate::slot::{SLOTS, key_slot};
@@ -23,6 +24,7 @@ use crate::table::{Position, Table};
 pub use crate::database::{Database, EntryMut};
 
 mod fields;
+mod images;
 
 /// What a shard counts about its keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +71,10 @@ pub struct Keys {
     /// What is noted of what happens to keys.
     pub observed: Observed,
     changes: Vec<Change>,
+    /// The image in the making, if one is.
+    image: Option<Box<Image>>,
+    /// The mark of entries that need not be saved.
+    mark: bool,
     remains: Remains,
 }
 
@@ -90,6 +96,8 @@ impl Keys {
             keeps_expired: false,
             observed: Observed::default(),
             changes: Vec::new(),
+            image: None,
+            mark: false,
             remains: Remains::default(),
         };
         keys.databases.resize_with(databases.max(1), Database::default);
@@ -258,6 +266,7 @@ impl Keys {
     #[inline]
     pub fn find_mut(&mut self, key: &[u8]) -> Option<EntryMut<'_>> {
         let (slot, position) = self.locate(key)?;
+        self.save_before_change(slot, position);
         let mut entry = self.databases[self.selected].at_mut(slot, position);
         if !self.no_touch {
             let stamp = entry.view().access();
@@ -296,6 +305,7 @@ impl Keys {
         let key = entry.view().key();
         match self.locate(key) {
             Some((slot, position)) => {
+                self.save_before_change(slot, position);
                 let mut place = self.databases[self.selected].at_mut(slot, position);
                 let old = std::mem::replace(&mut *place, entry);
                 drop(place);
@@ -307,7 +317,8 @@ impl Keys {
 
     /// Adds an entry whose key is not there.
     #[inline]
-    pub fn add(&mut self, entry: Entry) {
+    pub fn add(&mut self, mut entry: Entry) {
+        entry.set_mark(self.mark);
         let key = entry.view().key();
         let (slot, hash) = (self.slot_of(key), hash_key(key));
         if self.observed.new_keys {
@@ -319,6 +330,7 @@ impl Keys {
     /// Takes an entry out.
     pub fn take(&mut self, key: &[u8]) -> Option<Entry> {
         let (slot, position) = self.locate(key)?;
+        self.save_before_change(slot, position);
         Some(self.databases[self.selected].remove(slot, position))
     }
 
@@ -406,6 +418,9 @@ impl Keys {
     /// Removes every key of database `database`; returns how many there were. Memory is freed piecemeal.
     pub fn flush(&mut self, database: usize) -> usize {
         let len = self.databases[database].len();
+        if len > 0 {
+            self.abandon_image();
+        }
         self.remains.add_content(self.databases[database].take_content());
         if database == 0 {
             self.databases[0].prepare();
@@ -416,6 +431,7 @@ impl Keys {
 
     /// Exchanges two databases.
     pub fn swap_databases(&mut self, one: usize, other: usize) {
+        self.abandon_image();
         self.databases.swap(one, other);
         self.stats.dirty += 1;
     }

@@ -96,6 +96,9 @@ impl Core {
 
     /// Sends what the turn has collected, and wakes those who got something.
     pub(super) fn send_outboxes(&mut self) {
+        if self.tracked.has_news() {
+            self.tell_news();
+        }
         self.send_publications();
         for target in 0..self.outboxes.len() {
             self.send_batch(target);
@@ -166,7 +169,11 @@ impl Core {
                 waiting.push(place);
             }
             ends.push(replies.len());
-            self.after_command();
+            let client = Place { core: batch.from as usize, client: forwarded.client };
+            self.after_command(Some(client));
+            if forwarded.is_tracked {
+                self.note_reads(client, forwarded.command, args);
+            }
         }
         self.shard.keys.no_touch = false;
         batch.waiting = waiting;
@@ -175,6 +182,7 @@ impl Core {
         batch.slow = slow;
         let home = batch.from as usize;
         self.send_reply(home, log_before, Message::Replies(batch));
+        self.send_invalidations();
     }
 
     /// Gives the clients the replies that another core sent.

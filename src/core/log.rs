@@ -28,6 +28,20 @@ const STALLED_BYTES: usize = 64 << 20;
 /// Bytes that a record takes beside its words, at most, for each word and for the record.
 const RECORD_OVERHEAD: usize = 64;
 
+/// The log of a shard, and the reading of its data.
+#[derive(Clone, Debug, Default)]
+pub struct DataPart {
+    /// Bytes of records since the log began.
+    pub log_bytes: u64,
+    /// Those of them that replies need not wait for.
+    pub acknowledged_bytes: u64,
+    /// What stands in the way of writing the log.
+    pub trouble: Option<String>,
+    /// Bytes to be read at the start, and bytes that were, while that goes on.
+    pub to_load: u64,
+    pub loaded: u64,
+}
+
 /// The log of a core, and what waits for it.
 pub struct Log {
     /// What writes it.
@@ -209,6 +223,21 @@ impl Core {
     #[inline]
     pub(super) fn is_log_stalled(&self) -> bool {
         self.log.as_ref().is_some_and(|log| log.writer.buffer.len() > STALLED_BYTES)
+    }
+
+    /// What `INFO` says of the log and of the reading of data.
+    pub fn data_part(&self) -> DataPart {
+        let mut part = DataPart::default();
+        if let Some(log) = &self.log {
+            part.log_bytes = log.writer.buffer.end();
+            part.acknowledged_bytes = log.writer.acknowledged();
+            part.trouble = log.writer.trouble();
+        }
+        if let Some(recovery) = &self.loading {
+            part.to_load = recovery.total_bytes;
+            part.loaded = recovery.read_bytes;
+        }
+        part
     }
 
     /// Sees to what the log does by the clock.

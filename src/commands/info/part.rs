@@ -6,6 +6,7 @@ use ruvio_shard::keys::KeyStats;
 
 use crate::core::Core;
 use crate::core::counters::{CommandStats, Counters};
+use crate::core::log::DataPart;
 
 /// Keys with a deadline that are looked at for the average of a database.
 const SAMPLED_DEADLINES: usize = 32;
@@ -57,6 +58,12 @@ pub struct Part {
     pub blocked_with_timeout: usize,
     /// Keys that are waited for.
     pub blocking_keys: usize,
+    /// Its keys that clients keep copies of.
+    pub tracked_keys: usize,
+    /// The clients of each of them, together.
+    pub tracked_items: usize,
+    /// The log and the reading of data.
+    pub data: DataPart,
     /// Objects that wait to be freed piecemeal.
     pub to_free: usize,
 }
@@ -73,6 +80,9 @@ impl Part {
             blocked: core.waiting.len(),
             blocked_with_timeout: core.waiting.with_timeout(),
             blocking_keys: core.waiting.keys(),
+            tracked_keys: core.tracked.reads.len(),
+            tracked_items: core.tracked.reads.readers(),
+            data: core.data_part(),
             to_free: core.shard.keys.pending_remains(),
             ..Part::default()
         };
@@ -118,6 +128,15 @@ impl Part {
             all.blocked += part.blocked;
             all.blocked_with_timeout += part.blocked_with_timeout;
             all.blocking_keys += part.blocking_keys;
+            all.tracked_keys += part.tracked_keys;
+            all.tracked_items += part.tracked_items;
+            all.data.log_bytes += part.data.log_bytes;
+            all.data.acknowledged_bytes += part.data.acknowledged_bytes;
+            all.data.to_load += part.data.to_load;
+            all.data.loaded += part.data.loaded;
+            if all.data.trouble.is_none() {
+                all.data.trouble = part.data.trouble.clone();
+            }
             all.to_free += part.to_free;
         }
         all

@@ -113,10 +113,10 @@ fn clients(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
     lines.add("client_recent_max_input_buffer", all.longest_input);
     lines.add("client_recent_max_output_buffer", all.longest_output);
     lines.add("blocked_clients", all.blocked);
-    // Shards are threads of one process and have no links; what would track or subscribe is not built.
+    // Shards are threads of one process and have no links.
     lines.add_all(&[
         ("cluster_connections", 0),
-        ("tracking_clients", 0),
+        ("tracking_clients", core.process.tracking_clients.load(Ordering::Relaxed)),
         ("pubsub_clients", all.subscribers),
         ("clients_in_timeout_table", all.blocked_with_timeout),
         ("total_blocking_keys", all.blocking_keys),
@@ -147,16 +147,30 @@ fn memory_use(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
 fn persistence(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
     lines.add("durability", core.process.options.durability.name());
     lines.add("rdb_changes_since_last_save", all.keys.dirty);
-    // Nothing is written to disk or read from it.
+    let loading = core.process.loading.load(Ordering::Relaxed) > 0;
+    let data = &all.data;
+    lines.add("loading", u8::from(loading));
+    // There are no replicas, no RDB files, and no rewriting of the log.
     lines.add_all(&[
-        ("loading", 0),
         ("async_loading", 0),
         ("rdb_bgsave_in_progress", 0),
         ("rdb_saves", 0),
-        ("aof_enabled", 0),
         ("aof_rewrite_in_progress", 0),
         ("aof_rewrite_scheduled", 0),
     ]);
+    lines.add("aof_enabled", u8::from(core.process.data.is_some()));
+    if core.process.data.is_some() {
+        lines.add("aof_last_write_status", if data.trouble.is_none() { "ok" } else { "err" });
+        lines.add("aof_current_size", data.log_bytes);
+        lines.add("aof_pending_bytes", data.log_bytes - data.acknowledged_bytes);
+        lines.add("log_trouble", data.trouble.as_deref().unwrap_or("none"));
+    }
+    if loading {
+        lines.add("loading_total_bytes", data.to_load);
+        lines.add("loading_loaded_bytes", data.loaded);
+        let share = if data.to_load == 0 { 100.0 } else { data.loaded as f64 * 100.0 / data.to_load as f64 };
+        lines.add("loading_loaded_perc", format_args!("{share:.2}"));
+    }
 }
 
 fn stats(lines: &mut Lines, core: &Core, all: &Part, parts: &[Part]) {
@@ -193,6 +207,12 @@ fn stats(lines: &mut Lines, core: &Core, all: &Part, parts: &[Part]) {
         ("migrate_cached_sockets", 0),
     ]);
     subscriptions(lines, core);
+    lines.add_all(&[
+        ("tracking_total_keys", all.tracked_keys),
+        ("tracking_total_items", all.tracked_items),
+        // Every core knows them all.
+        ("tracking_total_prefixes", core.tracked.prefixes.len()),
+    ]);
 }
 
 fn subscriptions(lines: &mut Lines, core: &Core) {
