@@ -12,6 +12,7 @@ mod counters;
 mod cross_slot;
 mod differential;
 mod dump;
+mod durability;
 mod expiry;
 mod geo;
 mod hash_expiry;

@@ -172,7 +172,7 @@ impl Core {
     /// Sends a message to core `target` that replies to something, once what was logged since `before` is acknowledged. Such
     /// messages stay in order.
     pub(super) fn send_reply(&mut self, target: usize, before: u64, message: Message) {
-        let Some(log) = &mut self.log else { return self.send(target, message) };
+        let Some(log) = &mut self.log else { return self.send_reply_now(target, message) };
         let end = log.writer.buffer.end();
         let position = if end > before { end } else { 0 };
         let is_behind = log.messages.iter().any(|(_, other, _)| *other == target);
@@ -180,7 +180,7 @@ impl Core {
             let position = position.max(log.messages.back().map_or(0, |(position, _, _)| *position));
             log.messages.push_back((position, target, message));
         } else {
-            self.send(target, message);
+            self.send_reply_now(target, message);
         }
     }
 

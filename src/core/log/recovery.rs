@@ -88,7 +88,7 @@ impl Recovery {
                     break None;
                 }
                 let at = segment.offset();
-                match segment.next() {
+                match segment.next_record() {
                     Ok(Record::Commands { time_ms, commands }) => {
                         shard.replay(time_ms, &commands, &mut self.replies).map_err(|problem| {
                             refusal(&path, at, &format!("the record there does not fit: {problem}"))

@@ -28,6 +28,9 @@ const SEGMENT_BYTES: u64 = 64 << 20;
 /// The least that is reserved for a segment when the disk is nearly full.
 const SMALLEST_SEGMENT_BYTES: u64 = 256 << 10;
 
+/// Bytes handed to the kernel at once, at most.
+const LONGEST_WRITE: u32 = 1 << 30;
+
 /// With `everysec` a sync starts this long after the one before, in ms.
 const SYNC_EVERY_MS: i64 = 1000;
 
@@ -280,7 +283,7 @@ impl Writer {
     fn submit_write(&mut self) {
         let Some(write) = &self.write else { return };
         let rest = &write.bytes[write.done..];
-        let len = u32::try_from(rest.len()).unwrap_or(u32::MAX & !4095);
+        let len = u32::try_from(rest.len()).unwrap_or(LONGEST_WRITE);
         let entry = opcode::Write::new(types::Fd(self.segment.file.as_raw_fd()), rest.as_ptr(), len)
             .offset(self.segment.len + write.done as u64)
             .build()
