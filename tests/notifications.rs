@@ -162,6 +162,7 @@ fn an_event_is_published_before_the_reply_is_seen() {
     observer.line("SUBSCRIBE mark");
     let mut writers = [server.connect_to_shard(0), server.connect_to_shard(1)];
     let mut publisher = server.connect_to_shard(0);
+    let mut shared = [server.connect(), server.connect()];
     // One key on each shard.
     let keys = ["a", "b"].map(|key| {
         let owner = usize::from(writers[0].call(&["GET", key]) != Value::Null);
@@ -169,7 +170,8 @@ fn an_event_is_published_before_the_reply_is_seen() {
     });
     for round in 0..200 {
         let (owner, key) = keys[round % 2];
-        writers[owner].call(&["SET", key, "v"]);
+        let writer = if round % 4 < 2 { &mut writers[owner] } else { &mut shared[round % 2] };
+        assert_eq!(writer.call(&["SET", key, "v"]), Value::Simple("OK".to_owned()));
         publisher.call(&["PUBLISH", "mark", "m"]);
         assert_eq!(next_event(&mut observer), (format!("space@0__:{key}"), "set".to_owned()));
         assert_eq!(observer.read_value().elements()[0].text(), "message");

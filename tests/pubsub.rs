@@ -26,7 +26,12 @@ fn subscribe(connection: &mut Connection, command: &str, names: &[&str]) {
 
 /// The words of the next message.
 fn message(connection: &mut Connection) -> Vec<String> {
-    connection.read_value().elements().iter().map(|word| word.text().to_owned()).collect()
+    let message = connection.read_value();
+    let text = |word: &Value| match word {
+        Value::Integer(count) => count.to_string(),
+        word => word.text().to_owned(),
+    };
+    message.elements().iter().map(text).collect()
 }
 
 #[test]
@@ -105,6 +110,28 @@ fn with_resp3_a_subscriber_may_do_anything() {
         for wanted in wanted {
             assert_eq!(format!("{:?}", connection.read_value()), wanted, "{line}");
         }
+    }
+}
+
+#[test]
+fn confirmations_and_messages_come_though_replies_are_off() {
+    let server = Server::start();
+    let mut publisher = server.connect();
+    for hello in ["HELLO 2", "HELLO 3"] {
+        let mut connection = server.connect();
+        connection.line(hello);
+        for words in [&["CLIENT", "REPLY", "OFF"][..], &["PING"], &["SUBSCRIBE", "a", "b"]] {
+            connection.send(&encode_command(words));
+        }
+        for name in ["a", "b"] {
+            assert_eq!(message(&mut connection)[..2], ["subscribe", name]);
+        }
+        assert_eq!(publisher.line("PUBLISH a m"), Value::Integer(1));
+        assert_eq!(message(&mut connection), ["message", "a", "m"]);
+        connection.send(&encode_command(&["UNSUBSCRIBE", "b"]));
+        assert_eq!(message(&mut connection)[..2], ["unsubscribe", "b"]);
+        drop(connection);
+        wait_until("it has left", || publisher.line("PUBSUB CHANNELS") == Value::Array(vec![]));
     }
 }
 
