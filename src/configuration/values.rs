@@ -58,13 +58,17 @@ pub fn yes_or_no(value: bool) -> &'static str {
     if value { "yes" } else { "no" }
 }
 
+/// One of some words, whatever the case of its letters.
+pub fn one_of<'a>(value: &[u8], words: &[&'a str]) -> Result<&'a str, String> {
+    let found = words.iter().find(|word| value.eq_ignore_ascii_case(word.as_bytes()));
+    found.copied().ok_or_else(|| format!("argument(s) must be one of the following: {}", words.join(", ")))
+}
+
 /// The word of an eviction policy.
 pub fn policy(value: &[u8]) -> Result<EvictionPolicy, String> {
-    let found = POLICIES.iter().find(|policy| value.eq_ignore_ascii_case(policy.name().as_bytes()));
-    found.copied().ok_or_else(|| {
-        let words: Vec<&str> = POLICIES.iter().map(|policy| policy.name()).collect();
-        format!("argument(s) must be one of the following: {}", words.join(", "))
-    })
+    let words = POLICIES.map(EvictionPolicy::name);
+    let word = one_of(value, &words)?;
+    Ok(POLICIES.into_iter().find(|policy| policy.name() == word).unwrap_or_default())
 }
 
 /// Percentiles, separated by spaces.
