@@ -47,6 +47,10 @@ pub struct Process {
     pub migrations: AtomicUsize,
     /// Subscribers of all cores.
     pub subscriber_counts: SubscriberCounts,
+    /// Clients that are told of changes of what they keep copies of.
+    pub tracking_clients: AtomicUsize,
+    /// Keys that they have read, on all cores.
+    pub tracked_keys: AtomicUsize,
     /// Most memory that was seen in use, in bytes.
     pub peak_memory: AtomicU64,
     /// Slow commands.
@@ -82,6 +86,8 @@ impl Process {
             monitors: AtomicUsize::new(0),
             migrations: AtomicUsize::new(0),
             subscriber_counts: SubscriberCounts::default(),
+            tracking_clients: AtomicUsize::new(0),
+            tracked_keys: AtomicUsize::new(0),
             peak_memory: AtomicU64::new(0),
             slow_log: Mutex::new(slow_log),
             next_client: AtomicU64::new(1),

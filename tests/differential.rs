@@ -25,7 +25,7 @@ const WRONG_WORDS: [&str; 12] = [
 
 /// What of a reply can be compared.
 #[derive(Clone, Copy, Debug)]
-enum Compare {
+pub enum Compare {
     Exactly,
     /// The elements come in an order of the server's choice.
     Unordered,
@@ -352,12 +352,19 @@ const TEMPLATES: [&str; 295] = [
     "SELECT D",
 ];
 
-struct Generator {
+/// Makes random commands.
+pub struct Generator {
     random: StdRng,
-    tag: u32,
+    /// The keys of the last command had this hash tag.
+    pub tag: u32,
 }
 
 impl Generator {
+    /// The same commands for the same seed.
+    pub fn new(seed: u64) -> Generator {
+        Generator { random: StdRng::seed_from_u64(seed), tag: 0 }
+    }
+
     fn pick<'c>(&mut self, choices: &[&'c str]) -> &'c str {
         choices.choose(&mut self.random).expect("a choice")
     }
@@ -430,7 +437,8 @@ impl Generator {
         (0..length).map(|_| if self.random.random_ratio(1, 8) { self.random.random() } else { b'v' }).collect()
     }
 
-    fn command(&mut self) -> (Vec<Vec<u8>>, Compare) {
+    /// A command, and what of its reply can be compared.
+    pub fn command(&mut self) -> (Vec<Vec<u8>>, Compare) {
         if self.random.random_ratio(1, 2_000) {
             return (vec![b"FLUSHDB".to_vec()], Compare::Exactly);
         }
@@ -498,7 +506,8 @@ fn contents(connection: &mut Connection) -> Vec<(String, String)> {
     contents
 }
 
-fn number_from_environment(name: &str) -> Option<u64> {
+/// The number that a variable holds.
+pub fn number_from_environment(name: &str) -> Option<u64> {
     Some(std::env::var(name).ok()?.parse().unwrap_or_else(|_| panic!("{name} is no number")))
 }
 
@@ -511,7 +520,7 @@ fn random_commands_are_answered_as_redis_answers_them() {
     let server = Server::start();
     let commands = number_from_environment("RUVIO_DIFFERENTIAL_COMMANDS").unwrap_or(20_000) as usize;
     let seed = number_from_environment("RUVIO_DIFFERENTIAL_SEED").unwrap_or_else(rand::random);
-    let mut generator = Generator { random: StdRng::seed_from_u64(seed), tag: 0 };
+    let mut generator = Generator::new(seed);
     let mut ours = server.connect();
     let mut theirs = redis.connect();
     let mut differences = Vec::new();

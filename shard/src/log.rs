@@ -38,6 +38,6 @@ const SYNCED: u8 = 2;
 const SYNCED_BODY: usize = 9;
 
 /// The checksum of a record. It depends on where the record stands, so that bytes which were a record elsewhere are none.
-fn checksum(position: u64, length_and_body: &[u8]) -> u32 {
+pub(crate) fn checksum(position: u64, length_and_body: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&position.to_le_bytes()), length_and_body)
 }

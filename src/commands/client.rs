@@ -14,6 +14,9 @@ use crate::core::subscriber_counts::Topic;
 use crate::core::waiting::Ending;
 
 mod flow;
+mod tracking;
+
+pub use tracking::mode_after;
 
 /// The user every connection has.
 pub const DEFAULT_USER: &str = "default";
@@ -133,6 +136,46 @@ pub static COMMANDS: &[ServerCommand] = &[
         "Chooses whether the connection's commands are answered.",
         "<ON | OFF | SKIP>",
         flow::reply,
+    ),
+    command(
+        "client|tracking",
+        -3,
+        ANYTIME,
+        "6.0.0",
+        "O(1) for every core and prefix",
+        "Has the connection told when keys change that it has read, or all keys with its prefixes.",
+        "<ON | OFF> [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
+        tracking::tracking,
+    ),
+    command(
+        "client|caching",
+        3,
+        ANYTIME,
+        "6.0.0",
+        "O(1)",
+        "Says whether the reads of the next command are tracked.",
+        "<YES | NO>",
+        tracking::caching,
+    ),
+    command(
+        "client|getredir",
+        2,
+        ANYTIME,
+        "6.0.0",
+        "O(1)",
+        "Returns the number of the connection that is told of changes in place of this one.",
+        "",
+        tracking::get_redirection,
+    ),
+    command(
+        "client|trackinginfo",
+        2,
+        ANYTIME,
+        "6.2.0",
+        "O(1)",
+        "Returns how the connection is told of changes.",
+        "",
+        tracking::tracking_info,
     ),
     command("client|help", 2, Flags::LOADING.and(Flags::STALE), "5.0.0", "O(1)", "Lists the subcommands.", "", help),
 ];
@@ -266,11 +309,15 @@ fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
     use std::os::fd::AsRawFd;
     let elapsed_s = |since_ms: i64| (now_ms - since_ms).max(0) / 1000;
     let mut flags = String::new();
+    let tracking = client.tracking.as_ref();
     for (set, flag) in [
         (client.monitor, 'O'),
         (client.subscriptions.is_some(), 'P'),
         (client.transaction.is_some(), 'x'),
         (client.blocked_at.is_some() || client.postponed, 'b'),
+        (tracking.is_some(), 't'),
+        (tracking.is_some_and(|tracking| tracking.is_broken), 'R'),
+        (tracking.is_some_and(|tracking| tracking.mode.broadcast), 'B'),
         (client.closing, 'c'),
         (client.read_only, 'r'),
         (client.no_evict, 'e'),
@@ -324,7 +371,8 @@ fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
     ));
     write(format_args!("rbs={0} rbp={0} obl={output_bytes} ", client.output.capacity()));
     write(format_args!("oll={} omem={held_bytes} tot-mem={total_bytes} ", client.pieces.len()));
-    write(format_args!("events={events} cmd={} user={DEFAULT_USER} redir=-1 ", client.last_command));
+    write(format_args!("events={events} cmd={} user={DEFAULT_USER} ", client.last_command));
+    write(format_args!("redir={} ", tracking::redirected_to(client)));
     write(format_args!("resp={} lib-name=", if client.protocol == Protocol::Resp3 { 3 } else { 2 }));
     line.extend_from_slice(&client.library_name);
     line.extend_from_slice(b" lib-ver=");

@@ -271,6 +271,7 @@ fn reset(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     let _ = request.core.discard_transaction(request.client);
     request.core.unwatch(request.client);
     request.core.unsubscribe_all(request.client);
+    request.core.stop_tracking(request.client);
     let client = request.client();
     client.database = 0;
     client.protocol = Protocol::Resp2;

@@ -216,6 +216,15 @@ fn write_scanned(next: u64, found: &EncodedKeys, reply: &mut Reply<'_>) {
     found.write(reply);
 }
 
+/// A shard's choice of a key.
+struct RandomKey {
+    /// How many keys it was chosen from.
+    among: usize,
+    key: Box<[u8]>,
+    /// Whether it has not expired.
+    is_live: bool,
+}
+
 fn random_key(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     let database = request.client().database;
     request.core.gather(
@@ -224,21 +233,20 @@ fn random_key(request: &mut Request<'_>) -> Result<Flow, CommandError> {
             let keys = &mut core.shard.keys;
             let key = keys.random_key(database, core.now_ms)?;
             let is_live = keys.peek(&key).is_some();
-            Some((keys.len(database).max(1), key, is_live))
+            Some(RandomKey { among: keys.len(database).max(1), key, is_live })
         },
-        |_, parts: Vec<Option<(usize, Box<[u8]>, bool)>>, reply| {
+        |_, parts: Vec<Option<RandomKey>>, reply| {
             // Each shard counts by its keys, so that each key has the same chance. One that has expired is returned only
             // in a pause, if there is no other.
-            let any_live = parts.iter().flatten().any(|(_, _, is_live)| *is_live);
-            let parts = parts.into_iter().flatten().filter(|(_, _, is_live)| *is_live == any_live);
-            let found: Vec<(usize, Box<[u8]>)> = parts.map(|(len, key, _)| (len, key)).collect();
-            let all: usize = found.iter().map(|(len, _)| len).sum();
+            let any_live = parts.iter().flatten().any(|part| part.is_live);
+            let found: Vec<RandomKey> = parts.into_iter().flatten().filter(|part| part.is_live == any_live).collect();
+            let all: usize = found.iter().map(|part| part.among).sum();
             let mut chosen = if all > 0 { rand::rng().random_range(0..all) } else { 0 };
-            for (len, key) in found {
-                if chosen < len {
+            for RandomKey { among, key, .. } in found {
+                if chosen < among {
                     return reply.bulk(&key);
                 }
-                chosen -= len;
+                chosen -= among;
             }
             reply.null();
         },
@@ -274,10 +282,13 @@ fn flush(request: &mut Request<'_>, databases: std::ops::Range<usize>, waits: bo
     request.core.gather(
         request.client,
         move |core: &mut Core| {
-            databases.clone().for_each(|database| core.flush_database(database));
+            core.flush_databases(databases.clone());
             while waits && !core.shard.keys.reclaim(FREED_A_STEP) {}
         },
-        |_, _: Vec<()>, reply| reply.ok(),
+        |core, _: Vec<()>, reply| {
+            core.invalidate_everything();
+            reply.ok();
+        },
     );
     Ok(Flow::Wait)
 }

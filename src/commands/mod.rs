@@ -26,6 +26,7 @@ mod shutdown;
 mod slowlog;
 mod transaction;
 
+pub use client::mode_after;
 pub use connection::selected_database;
 
 pub use pubsub::is_for_subscribers;

@@ -59,6 +59,8 @@ pub struct Configuration {
     pub latency_tracking: bool,
     /// The percentiles that `INFO latencystats` shows.
     pub latency_tracking_percentiles: Vec<f64>,
+    /// Most keys of which it is known who has read them; 0 for no limit.
+    pub tracking_table_max_keys: usize,
     /// The password of the default user; empty for none.
     pub require_pass: Vec<u8>,
     /// Which keyspace events are published.
@@ -91,6 +93,7 @@ impl Configuration {
             latency_monitor_threshold_ms: 0,
             latency_tracking: true,
             latency_tracking_percentiles: vec![50.0, 99.0, 99.9],
+            tracking_table_max_keys: 1_000_000,
             require_pass: Vec::new(),
             keyspace_events: KeyspaceEvents::default(),
             noted: BTreeMap::new(),

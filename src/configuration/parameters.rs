@@ -139,6 +139,7 @@ static PARAMETERS: &[Parameter] = &[
     },
     sized!(Integer "slowlog-log-slower-than", slow_log_slower_than_us as i64, (-1, i64::MAX)),
     sized!(Integer "slowlog-max-len", slow_log_max_len as usize, ANY_SIZE),
+    sized!(Integer "tracking-table-max-keys", tracking_table_max_keys as usize, ANY_SIZE),
     sized!(Integer "latency-monitor-threshold", latency_monitor_threshold_ms as u64, ANY_SIZE),
     Parameter {
         name: "latency-tracking",

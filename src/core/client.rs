@@ -4,12 +4,15 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
+use ruvio_shard::command::Flags;
 use ruvio_shard::reply::Protocol;
 
 use super::serve::{RESUMED_PIECES, RESUMED_UNSENT};
 use super::subscriptions::Subscriptions;
 use super::transaction::{Execution, KeyPlace, Queue};
+use super::tracking::Tracking;
 use crate::configuration::OutputClass;
+use crate::registry::Registered;
 use crate::wire::Progress;
 
 /// Bytes of a buffer that a client keeps when it is empty, or that are not worth moving.
@@ -117,6 +120,8 @@ pub struct Client {
     pub early: usize,
     /// Whether a reply is being written to `output` or `held`, which are elsewhere meanwhile.
     pub writing: bool,
+    /// Whether a transaction is executed, whose reply comes in parts.
+    pub executing: bool,
     /// Messages that came meanwhile: they follow the reply.
     pub late: Vec<u8>,
     /// What is owed, in order; empty unless a reply is outstanding.
@@ -157,6 +162,8 @@ pub struct Client {
     pub monitor: bool,
     /// Set by `READONLY`.
     pub read_only: bool,
+    /// What it keeps copies of, if it is told of changes.
+    pub tracking: Option<Box<Tracking>>,
     /// What it subscribes to; `None` when that is nothing.
     pub subscriptions: Option<Box<Subscriptions>>,
     /// `CLIENT SETNAME`.
@@ -210,6 +217,7 @@ impl Client {
             released: 0,
             early: 0,
             writing: false,
+            executing: false,
             late: Vec::new(),
             pieces: VecDeque::new(),
             waiting: false,
@@ -230,6 +238,7 @@ impl Client {
             no_evict: false,
             monitor: false,
             read_only: false,
+            tracking: None,
             subscriptions: None,
             name: Vec::new(),
             library_name: Vec::new(),
@@ -314,14 +323,59 @@ impl Client {
         }
     }
 
-    /// Puts a message (already encoded) where it splits no reply: behind all that is owed, and behind the reply that is
-    /// being written.
-    #[inline]
+    /// Puts a message (already encoded) where it splits no reply: behind all that has come so far, and behind the reply
+    /// that is being written. It does not wait for replies that other cores, or keys, still owe.
     pub fn push_message(&mut self, encoded: &[u8]) {
-        if self.writing {
+        if self.writing || self.executing {
             self.late.extend_from_slice(encoded);
-        } else {
+            return;
+        }
+        let owed = self.pieces.iter().rev().take_while(|piece| matches!(piece, Piece::Owed(_))).count();
+        let place = self.pieces.len() - owed;
+        if owed == 0 {
             self.push_reply(encoded);
+        } else if place == 0 {
+            self.output.extend_from_slice(encoded);
+        } else {
+            // No piece behind has anything in `held`.
+            self.held.extend_from_slice(encoded);
+            match &mut self.pieces[place - 1] {
+                Piece::Held(before) => *before += encoded.len(),
+                _ => self.pieces.insert(place, Piece::Held(encoded.len())),
+            }
+        }
+    }
+
+    /// Puts the messages in their place that came while a reply was written.
+    #[inline]
+    pub(super) fn release_late(&mut self) {
+        if !self.late.is_empty() && !self.executing && !self.writing {
+            let late = std::mem::take(&mut self.late);
+            self.push_message(&late);
+        }
+    }
+
+    /// Notes that the reply of a transaction is complete, but for parts that hold their place.
+    pub(super) fn end_execution(&mut self) {
+        self.executing = false;
+        self.release_late();
+    }
+
+    /// Whether what `command` reads is tracked.
+    #[inline]
+    pub(super) fn notes_reads(&self, command: &Registered) -> bool {
+        self.tracking.as_ref().is_some_and(|tracking| tracking.mode.notes_reads())
+            && command.spec.flags.has(Flags::READ_ONLY)
+    }
+
+    /// Ends what `CLIENT CACHING` said once there was a command behind it, or a transaction.
+    #[cold]
+    pub(super) fn end_caching(&mut self) {
+        if self.transaction.is_none()
+            && !self.last_command.starts_with("client|")
+            && let Some(tracking) = &mut self.tracking
+        {
+            tracking.mode.caching = false;
         }
     }
 

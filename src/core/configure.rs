@@ -13,6 +13,7 @@ impl Core {
         self.configuration = self.process.configuration();
         self.shard.keys.settings = self.configuration.settings.clone();
         self.update_observed();
+        self.check_tracking_limit();
         let mut log = self.process.slow_log.lock().unwrap_or_else(PoisonError::into_inner);
         log.set_max_len(self.configuration.slow_log_max_len);
     }

@@ -24,7 +24,7 @@ pub struct Outbox {
     /// Commands of this turn.
     batch: Option<Box<Batch>>,
     /// What was published in this turn.
-    pub(super) publications: Vec<Arc<Publication>>,
+    publications: Vec<Arc<Publication>>,
     /// Messages that found the inbox full.
     overflow: VecDeque<Message>,
     /// Whether messages were pushed since the core was last woken.
@@ -54,10 +54,34 @@ impl Core {
         }
     }
 
-    /// Sends a message to core `target`, behind all that was sent to it before.
+    /// Sends a message to core `target`, behind all that was sent to it before, and behind what was published.
     pub fn send(&mut self, target: usize, message: Message) {
+        self.send_publications();
         self.send_batch(target);
         self.push(target, message);
+    }
+
+    /// Keeps a message for subscribers of core `target`, to be sent with others.
+    pub(super) fn add_publication(&mut self, target: usize, publication: Arc<Publication>) {
+        self.outboxes[target].publications.push(publication);
+        self.has_publications = true;
+    }
+
+    /// Sends what was published, behind the commands for every core: a subscriber that reads what the publisher wrote
+    /// before finds it, whichever core has it.
+    fn send_publications(&mut self) {
+        if !std::mem::take(&mut self.has_publications) {
+            return;
+        }
+        for target in 0..self.outboxes.len() {
+            self.send_batch(target);
+        }
+        for target in 0..self.outboxes.len() {
+            let publications = std::mem::take(&mut self.outboxes[target].publications);
+            if !publications.is_empty() {
+                self.push(target, Message::Task(Box::new(move |core: &mut Core| core.deliver_all(&publications))));
+            }
+        }
     }
 
     fn push(&mut self, target: usize, message: Message) {
@@ -72,15 +96,12 @@ impl Core {
 
     /// Sends what the turn has collected, and wakes those who got something.
     pub(super) fn send_outboxes(&mut self) {
+        if self.tracked.has_news() {
+            self.tell_news();
+        }
+        self.send_publications();
         for target in 0..self.outboxes.len() {
             self.send_batch(target);
-        }
-        for target in 0..self.outboxes.len() {
-            // Behind the commands for every core: see `publish.rs`.
-            if !self.outboxes[target].publications.is_empty() {
-                let publications = std::mem::take(&mut self.outboxes[target].publications);
-                self.push(target, Message::Task(Box::new(move |core: &mut Core| core.deliver_all(&publications))));
-            }
             let outbox = &mut self.outboxes[target];
             let mailbox = &self.process.cores[target];
             while let Some(message) = outbox.overflow.pop_front() {
@@ -148,7 +169,11 @@ impl Core {
                 waiting.push(place);
             }
             ends.push(replies.len());
-            self.after_command();
+            let client = Place { core: batch.from as usize, client: forwarded.client };
+            self.after_command(Some(client));
+            if forwarded.is_tracked {
+                self.note_reads(client, forwarded.command, args);
+            }
         }
         self.shard.keys.no_touch = false;
         batch.waiting = waiting;
@@ -157,6 +182,7 @@ impl Core {
         batch.slow = slow;
         let home = batch.from as usize;
         self.send_reply(home, log_before, Message::Replies(batch));
+        self.send_invalidations();
     }
 
     /// Gives the clients the replies that another core sent.

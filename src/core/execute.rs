@@ -52,6 +52,9 @@ impl Core {
     ) {
         let Some(client) = self.clients.get_mut(key) else { return };
         client.commands += 1;
+        if client.tracking.is_some() {
+            client.end_caching();
+        }
         self.counters.commands += 1;
         let command = match found {
             Found::Command(command) => *command,
@@ -63,6 +66,7 @@ impl Core {
             }
             Found::Unknown(error) => {
                 let error = error.clone();
+                client.last_command = "NULL";
                 self.fail_transaction(key);
                 self.reject(key, &error);
                 return;
@@ -109,7 +113,8 @@ impl Core {
         match command.run {
             Run::Shard(_) => self.route(key, command, slots, args, start),
             Run::Server(handler) => {
-                if command.spec.keys.is_empty() || !self.turn_away(key, command, slots, args) {
+                // Other commands of the server find the owner of their keys themselves.
+                if !command.spec.flags.has(Flags::PUBSUB) || !self.turn_away(key, command, slots, args) {
                     self.execute_on_server(key, command, handler, args, start);
                 }
             }
@@ -192,6 +197,7 @@ impl Core {
             database: client.database as u16,
             protocol: client.protocol,
             no_touch: client.no_touch,
+            is_tracked: client.notes_reads(command),
         };
         self.counters.forwarded += 1;
         self.batch_for(owner).push(forwarded, args);
@@ -212,7 +218,7 @@ impl Core {
         let Some(client) = self.clients.get_mut(key) else { return };
         let (database, protocol) = (client.database, client.protocol);
         let call = Call { database, slot, now_ms: self.now_ms, protocol, may_wait: true };
-        let no_touch = client.no_touch;
+        let (no_touch, is_tracked) = (client.no_touch, client.notes_reads(command));
         let mut out = self.take_out(key);
         self.shard.keys.no_touch = no_touch;
         let log_before = self.log_end();
@@ -224,15 +230,18 @@ impl Core {
         if let Some(entry) = executed.slow {
             self.log_slow(entry, key);
         }
+        let place = Place { core: self.number, client: key };
         if let Some(wait) = executed.wait {
             if let Some(client) = self.clients.get_mut(key) {
                 client.pieces.push_back(Piece::Owed(self.number as u16));
             }
             self.block(key, self.number);
-            let place = Place { core: self.number, client: key };
             self.start_waiting(place, command, args, call, no_touch, wait);
         }
-        self.after_command();
+        self.after_command(Some(place));
+        if is_tracked {
+            self.note_reads(place, command, args);
+        }
     }
 
     /// Runs a shard command and counts it.
@@ -381,10 +390,7 @@ impl Core {
             }
         }
         client.writing = false;
-        if !client.late.is_empty() {
-            let late = std::mem::take(&mut client.late);
-            client.push_message(&late);
-        }
+        client.release_late();
         self.want_flush(key);
     }
 

@@ -114,6 +114,9 @@ impl Core {
             if let Some(watched) = client.watched {
                 self.unwatch_at(watched.owner, client.id);
             }
+            if let Some(tracking) = client.tracking {
+                self.forget_tracking(key, *tracking);
+            }
             if client.monitor {
                 self.process.monitors.fetch_sub(1, Ordering::Relaxed);
             }

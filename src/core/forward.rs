@@ -32,6 +32,8 @@ pub struct Forwarded {
     pub protocol: Protocol,
     /// Whether reading leaves access stamps alone.
     pub no_touch: bool,
+    /// Whether it reads keys that the client keeps copies of.
+    pub is_tracked: bool,
 }
 
 /// Commands for one core.

@@ -30,6 +30,7 @@ use self::pause::Pause;
 use self::serve::Planned;
 use self::subscriber_counts::Receivers;
 use self::subscriptions::Subscribers;
+use self::tracking::Tracked;
 use self::waiting::Waiting;
 use self::watch::Watches;
 use crate::configuration::Configuration;
@@ -61,6 +62,8 @@ mod split;
 pub mod subscriber_counts;
 pub mod subscriptions;
 mod tick;
+mod tracked;
+pub mod tracking;
 mod transaction;
 pub mod waiting;
 mod watch;
@@ -132,9 +135,13 @@ pub struct Core {
     pub waiting: Waiting,
     /// What is watched of the keys of this core.
     pub watches: Watches,
+    /// What clients keep copies of.
+    pub tracked: Tracked,
     /// Kept for the next message: who receives it, and how it is encoded.
     receivers: Receivers,
     encoded_push: Vec<u8>,
+    /// Whether an outbox holds publications.
+    has_publications: bool,
     /// Until when and what of the clients' commands waits, if it does.
     pause: Option<Pause>,
     /// Clients whose next command waits for the end of the pause.
@@ -219,8 +226,10 @@ impl Core {
             loading: None,
             waiting: Waiting::default(),
             watches: Watches::default(),
+            tracked: Tracked::new(shards),
             receivers: Receivers::default(),
             encoded_push: Vec::new(),
+            has_publications: false,
             pause: None,
             postponed: Vec::new(),
             gatherings: HashMap::new(),
@@ -320,7 +329,7 @@ impl Core {
         self.end_overdue_waiting();
         self.resume_clients();
         // What other work than commands has changed.
-        self.after_command();
+        self.after_command(None);
         self.write_log();
         self.send_outboxes();
         self.flush_clients();
@@ -329,8 +338,8 @@ impl Core {
         if self.now_ms >= self.next_tick_ms {
             self.tick();
         }
-        if self.shard.keys.has_changes() {
-            self.observe_changes();
+        if self.shard.keys.has_changes() || self.tracked.has_news() || !self.to_flush.is_empty() {
+            self.after_command(None);
             self.send_outboxes();
             self.flush_clients();
         }

@@ -37,7 +37,8 @@ fn waits_with_writes(command: &Registered) -> bool {
 }
 
 impl Core {
-    /// Has this core's clients wait, and sends on what was forwarded for them so far. A pause that holds already is only made longer and stronger.
+    /// Has this core's clients wait, and sends on what was forwarded for them so far. A pause that holds already is only
+    /// made longer and stronger.
     pub fn pause_clients(&mut self, pause: Pause) {
         let earlier = self.pause.unwrap_or(pause);
         self.pause =

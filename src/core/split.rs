@@ -141,7 +141,7 @@ impl Core {
         self.shard.keys.no_touch = no_touch;
         let outcome = self.execute_logged(command, shard_command, args, call, &mut encoded);
         self.shard.keys.no_touch = false;
-        self.after_command();
+        self.after_command(None);
         Answer { encoded, error: outcome.error }
     }
 }

@@ -24,7 +24,7 @@ const STEP: usize = 256;
 impl Core {
     /// Whether there is work that does not wait for an event.
     pub(super) fn has_background_work(&self) -> bool {
-        self.expiring || self.shard.keys.has_remains() || self.loading.is_some()
+        self.expiring || self.shard.keys.has_remains() || self.tracked.has_work() || self.loading.is_some()
     }
 
     /// Does background work for a bounded time.
@@ -43,6 +43,10 @@ impl Core {
         }
         while self.expiring && in_time(self) {
             self.sweep();
+        }
+        while self.tracked.has_work() && in_time(self) {
+            self.tracked.reads.reclaim(STEP);
+            self.limit_reads(STEP);
         }
     }
 
@@ -90,8 +94,9 @@ impl Core {
             }
         }
         self.shard.evict_in_turn(self.now_ms);
-        self.after_command();
+        self.after_command(None);
         self.tick_log();
+        self.check_tracking_limit();
         self.look_after_clients();
     }
 

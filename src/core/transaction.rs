@@ -15,7 +15,9 @@ use super::Core;
 use super::client::{Client, ClientKey, Door};
 use super::forward::{Batch, Forwarded};
 use super::mailbox::Message;
-use crate::commands::selected_database;
+use super::tracking::Mode;
+use super::waiting::Place;
+use crate::commands::{mode_after, selected_database};
 use crate::registry::{Registered, Run, Slots};
 
 /// A command of a transaction.
@@ -230,6 +232,7 @@ impl Core {
         let owner = queue.place.or(watched).map_or(home, |place| place.owner);
         let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
         client.waiting = true;
+        client.executing = true;
         client.execution = Some(Box::new(Execution {
             queue: *queue,
             next: 0,
@@ -248,6 +251,7 @@ impl Core {
             let Some(mut execution) = client.execution.take() else { return };
             if execution.begun && execution.next == execution.queue.commands.len() {
                 client.waiting = client.gathers();
+                client.end_execution();
                 self.want_resume(key);
                 return;
             }
@@ -256,7 +260,7 @@ impl Core {
                 continue;
             }
             let watcher = std::mem::take(&mut execution.watched).then_some(client.id);
-            let batch = Box::new(execution.batch(key, client, self.process.options.databases));
+            let batch = Box::new(execution.batch(key, client, self.number, self.process.options.databases));
             let part = Part { client: key, watcher, batch, aborted: false };
             let owner = execution.owner;
             client.execution = Some(execution);
@@ -298,6 +302,7 @@ impl Core {
         let mut slow = Vec::new();
         let mut start = self.clock.raw();
         self.begin_log_group();
+        let client = Place { core: batch.from as usize, client: part.client };
         for (place, (forwarded, args)) in batch.iter().enumerate() {
             let call = Call {
                 database: forwarded.database as usize,
@@ -311,10 +316,14 @@ impl Core {
             start = executed.end;
             slow.extend(executed.slow.map(|entry| (place, entry)));
             ends.push(replies.len());
+            self.observe_changes(Some(client));
+            if forwarded.is_tracked {
+                self.note_reads(client, forwarded.command, args);
+            }
         }
         self.shard.keys.no_touch = false;
         self.end_log_group();
-        self.after_command();
+        self.serve_ready();
         batch.replies = replies;
         batch.ends = ends;
         batch.slow = slow;
@@ -334,6 +343,7 @@ impl Core {
             Reply::new(&mut encoded, protocol).null_array();
             client.push_reply(&encoded);
             client.waiting = client.gathers();
+            client.end_execution();
             self.want_flush(key);
             self.want_resume(key);
             return false;
@@ -410,8 +420,10 @@ fn is_whole_process(command: &Registered) -> bool {
 
 impl Execution {
     /// The commands on keys before the next command that works on every core.
-    fn batch(&self, key: ClientKey, client: &Client, databases: usize) -> Batch {
+    fn batch(&self, key: ClientKey, client: &Client, home: usize, databases: usize) -> Batch {
         let mut batch = Batch::default();
+        batch.from = home as u16;
+        let mut mode = client.tracking.as_ref().map(|tracking| tracking.mode);
         let mut range = self.next_range;
         let mut database = client.database;
         for queued in &self.queue.commands[self.next..] {
@@ -430,13 +442,15 @@ impl Execution {
                         database: database as u16,
                         protocol: client.protocol,
                         no_touch: client.no_touch,
+                        is_tracked: mode.is_some_and(Mode::notes_reads)
+                            && queued.command.spec.flags.has(Flags::READ_ONLY),
                     };
                     batch.push(forwarded, args);
                 }
                 _ if queued.command.spec.name == "select" => {
                     database = selected_database(args, databases).unwrap_or(database);
                 }
-                _ => {}
+                _ => mode = mode_after(queued.command.spec.name, args, mode),
             }
         }
         batch

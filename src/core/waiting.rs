@@ -178,7 +178,7 @@ impl Core {
             {
                 after = Some(number);
             }
-            self.observe_changes();
+            self.observe_changes(None);
         }
     }
 
@@ -205,6 +205,7 @@ impl Core {
             return true;
         }
         self.answer(waiter.place, log_before, encoded);
+        self.observe_changes(Some(waiter.place));
         self.update_observed();
         true
     }

@@ -70,7 +70,7 @@ impl Core {
             // What has expired goes now, so that its going is no change later.
             self.shard.keys.contains(key);
         }
-        self.after_command();
+        self.after_command(None);
         for key in keys {
             self.watches.add(client, database, key);
         }
@@ -92,7 +92,7 @@ impl Core {
             self.shard.keys.begin(database, self.now_ms, None);
             self.shard.keys.contains(&key);
         }
-        self.after_command();
+        self.after_command(None);
         let untouched = self.watches.remove(client).is_none_or(|watcher| !watcher.touched);
         self.update_observed();
         untouched

@@ -84,6 +84,7 @@ impl Keys {
         if is_due(entry, self.now_ms) && !self.expire_fields(key, slot, position, expire) {
             return Ok(None);
         }
+        self.save_before_change(slot, position);
         Ok(Some(self.databases[self.selected].at_mut(slot, position)))
     }
 

@@ -19,8 +19,13 @@ pub struct Header {
 impl Header {
     /// Its bytes.
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
+        self.encode_as(MAGIC)
+    }
+
+    /// Its bytes, for a file that begins with `magic`.
+    pub(crate) fn encode_as(&self, magic: [u8; 8]) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
-        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[..8].copy_from_slice(&magic);
         bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.shard.to_le_bytes());
         bytes[16..20].copy_from_slice(&self.shards.to_le_bytes());
@@ -33,11 +38,16 @@ impl Header {
 
     /// Reads it; the error says what is wrong.
     pub fn decode(bytes: &[u8]) -> Result<Header, String> {
+        Header::decode_as(bytes, MAGIC)
+    }
+
+    /// Reads it from a file that has to begin with `magic`.
+    pub(crate) fn decode_as(bytes: &[u8], magic: [u8; 8]) -> Result<Header, String> {
         let Some(bytes) = bytes.first_chunk::<HEADER_BYTES>() else {
             return Err(format!("it has {} bytes, fewer than a header", bytes.len()));
         };
-        if bytes[..8] != MAGIC {
-            return Err("it does not begin as a log segment does".to_owned());
+        if bytes[..8] != magic {
+            return Err("it does not begin as such a file does".to_owned());
         }
         if crc32c::crc32c(&bytes[..60]) != u32_at(bytes, 60) {
             return Err("the checksum of its header is wrong".to_owned());

@@ -57,6 +57,10 @@ pub struct Part {
     pub blocked_with_timeout: usize,
     /// Keys that are waited for.
     pub blocking_keys: usize,
+    /// Its keys that clients keep copies of.
+    pub tracked_keys: usize,
+    /// The clients of each of them, together.
+    pub tracked_items: usize,
     /// Objects that wait to be freed piecemeal.
     pub to_free: usize,
 }
@@ -73,6 +77,8 @@ impl Part {
             blocked: core.waiting.len(),
             blocked_with_timeout: core.waiting.with_timeout(),
             blocking_keys: core.waiting.keys(),
+            tracked_keys: core.tracked.reads.len(),
+            tracked_items: core.tracked.reads.readers(),
             to_free: core.shard.keys.pending_remains(),
             ..Part::default()
         };
@@ -118,6 +124,8 @@ impl Part {
             all.blocked += part.blocked;
             all.blocked_with_timeout += part.blocked_with_timeout;
             all.blocking_keys += part.blocking_keys;
+            all.tracked_keys += part.tracked_keys;
+            all.tracked_items += part.tracked_items;
             all.to_free += part.to_free;
         }
         all

@@ -113,10 +113,10 @@ fn clients(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
     lines.add("client_recent_max_input_buffer", all.longest_input);
     lines.add("client_recent_max_output_buffer", all.longest_output);
     lines.add("blocked_clients", all.blocked);
-    // Shards are threads of one process and have no links; what would track or subscribe is not built.
+    // Shards are threads of one process and have no links.
     lines.add_all(&[
         ("cluster_connections", 0),
-        ("tracking_clients", 0),
+        ("tracking_clients", core.process.tracking_clients.load(Ordering::Relaxed)),
         ("pubsub_clients", all.subscribers),
         ("clients_in_timeout_table", all.blocked_with_timeout),
         ("total_blocking_keys", all.blocking_keys),
@@ -193,6 +193,12 @@ fn stats(lines: &mut Lines, core: &Core, all: &Part, parts: &[Part]) {
         ("migrate_cached_sockets", 0),
     ]);
     subscriptions(lines, core);
+    lines.add_all(&[
+        ("tracking_total_keys", all.tracked_keys),
+        ("tracking_total_items", all.tracked_items),
+        // Every core knows them all.
+        ("tracking_total_prefixes", core.tracked.prefixes.len()),
+    ]);
 }
 
 fn subscriptions(lines: &mut Lines, core: &Core) {

@@ -28,12 +28,12 @@ pub(super) fn pfcount(context: &mut Context<'_>, args: Args<'_>) -> CommandResul
 /// The estimate of the HyperLogLog of a key, and whether it was noted there.
 fn count_one(keys: &mut Keys, key: &[u8]) -> Result<(u64, bool), CommandError> {
     let Some(mut entry) = keys.find_mut(key) else {
-        count_read(keys, false);
+        count_read(keys, key, false);
         return Ok((0, false));
     };
     let counted = count_entry(&mut entry);
     drop(entry);
-    count_read(keys, true);
+    count_read(keys, key, true);
     counted
 }
 

@@ -124,17 +124,22 @@ pub(in crate::commands) fn add_one(
 ) -> Result<Option<Updated>, CommandError> {
     let keys = &mut *context.keys;
     let limits = Limits::of(&keys.settings);
+    let mut expires = false;
     let updated = if let Some(mut entry) = keys.find_mut_kind(key, Kind::SortedSet)? {
         sorted_set::update(&mut entry, limits, member, |current| conditions.decide(current, score))?
     } else if let Some(score) = conditions.decide(None, score)? {
         let header = Header { key, deadline_ms, access: keys.new_access(), ..Header::default() };
         keys.add(sorted_set::create_with(header, member, score, limits));
+        expires = deadline_ms.is_some();
         Some(Updated { effect: Effect::Added, score })
     } else {
         None
     };
     if updated.is_some_and(|updated| updated.effect != Effect::None) {
         keys.changed(Class::SortedSet, if conditions.increment { "zincr" } else { "zadd" }, key);
+    }
+    if expires {
+        keys.changed(Class::Generic, "expire", key);
     }
     Ok(updated)
 }

@@ -93,13 +93,15 @@ fn reference() -> String {
     let replies = by_name(replies::REPLIES);
     let differences = by_name(differences::DIFFERENCES);
     let mut groups = callable();
+    let names = groups.values().flat_map(|commands| commands.keys().copied());
+    let missing: Vec<&str> = names.filter(|name| !replies.contains_key(name)).collect();
+    assert!(missing.is_empty(), "missing in replies.rs: {missing:?}");
     let mut out = HEAD.to_owned();
     for (group, title) in TITLES.into_iter().chain([LAST_TITLE]) {
         let Some(commands) = groups.remove(group) else { continue };
         let _ = writeln!(out, "\n## {title}");
         for (name, command) in commands {
-            let reply = replies.get(name).unwrap_or_else(|| panic!("{name} is missing in replies.rs"));
-            write_command(command, reply, differences.get(name), &mut out);
+            write_command(command, replies[name], differences.get(name), &mut out);
         }
     }
     assert!(groups.is_empty(), "groups without a title: {:?}", groups.keys());

@@ -16,7 +16,8 @@ pub static REPLIES: &[(&str, &str)] = &[
     ("setv", "The new version."),
     ("strlen", "The length of the value in bytes; 0 for a missing key."),
     ("lcs", "The common subsequence; with `LEN` its length; with `IDX` a map of the matching ranges and the length."),
-    ("decr decrby incr incrby", "The value after; nil if `MAX` refused."),
+    ("decr decrby incr", "The value after."),
+    ("incrby", "The value after; nil if `MAX` refused."),
     ("incrbyfloat", "The value after, as a string."),
     ("take", "The value after; nil if the key holds less than the amount."),
     ("transfer htransfer", "Both values after, the source first; nil if it was refused."),
@@ -69,7 +70,8 @@ pub static REPLIES: &[(&str, &str)] = &[
     ("hstrlen", "The length of the value in bytes; 0 for a missing field."),
     (
         "hexpire hexpireat hpexpire hpexpireat",
-        "For each field 1 if the deadline was set, 0 if a condition refused, 2 if the field went because the time has passed, -2 if it is missing.",
+        "For each field 1 if the deadline was set, 0 if a condition refused, 2 if the field went because the time \
+         has passed, -2 if it is missing.",
     ),
     ("hexpiretime hpexpiretime", "For each field its deadline; -1 if it has none, -2 if it is missing."),
     ("httl hpttl", "For each field the time it has left; -1 if it has no deadline, -2 if it is missing."),
@@ -86,7 +88,8 @@ pub static REPLIES: &[(&str, &str)] = &[
     ("llen", "The length of the list; 0 for a missing key."),
     (
         "lpop rpop",
-        "Without a count the element, nil if there is none; with a count an array of elements, nil if the key is missing.",
+        "Without a count the element, nil if there is none; with a count an array of elements, nil if the key is \
+         missing.",
     ),
     ("lpos", "The index, nil if there is none; with `COUNT` an array of indexes."),
     ("lpush rpush lpushx rpushx", "The length of the list after."),
@@ -124,7 +127,8 @@ pub static REPLIES: &[(&str, &str)] = &[
     ("zpopbyscore", "The members removed, lowest score first; with `WITHSCORES` with their scores."),
     (
         "zrandmember",
-        "Without a count a member, nil if the key is missing; with a count the members, with `WITHSCORES` with their scores.",
+        "Without a count a member, nil if the key is missing; with a count the members, with `WITHSCORES` with \
+         their scores.",
     ),
     (
         "zrange zrangebylex zrangebyscore zrevrange zrevrangebylex zrevrangebyscore",
@@ -162,7 +166,8 @@ pub static REPLIES: &[(&str, &str)] = &[
     ("hello", "A map that describes the server and the connection."),
     ("reset", "`RESET`."),
     (
-        "client|caching client|no-evict client|no-touch client|pause client|setinfo client|setname client|tracking client|unpause",
+        "client|caching client|no-evict client|no-touch client|pause client|setinfo client|setname client|tracking \
+         client|unpause",
         "`OK`.",
     ),
     ("client|getname", "The name; nil if there is none."),
@@ -217,7 +222,8 @@ pub static REPLIES: &[(&str, &str)] = &[
     ("slowlog|reset", "`OK`."),
     ("time", "The seconds and the microseconds since 1970, as strings."),
     (
-        "client|help cluster|help command|help config|help latency|help memory|help object|help pubsub|help slowlog",
+        "client|help cluster|help command|help config|help latency|help memory|help object|help pubsub|help \
+         slowlog|help",
         "Lines of text.",
     ),
     // The cluster view.
