@@ -62,7 +62,12 @@ fn random_commands_publish_the_events_of_redis() {
             let (words, _) = generator.command();
             frames.extend(encode_command(&words));
             // In the command's slot, so that its event comes behind those of the command.
-            frames.extend(encode_command(&["SETRANGE", &format!("{{{}}}mark", generator.tag), "0", &number.to_string()]));
+            frames.extend(encode_command(&[
+                "SETRANGE",
+                &format!("{{{}}}mark", generator.tag),
+                "0",
+                &number.to_string(),
+            ]));
             let words: Vec<String> = words.iter().map(|word| format!("\"{}\"", word.escape_ascii())).collect();
             shown.push(words.join(" "));
             tags.push(generator.tag);

@@ -320,9 +320,7 @@ fn shard_channels_follow_slots() {
     let server = Server::start();
     // CLUSTER KEYSLOT a is 15495, of b 3300.
     let mut shards = [server.connect_to_shard(0), server.connect_to_shard(1)];
-    let moved = |slot: u16, shard: u16| {
-        Value::Error(format!("MOVED {slot} 127.0.0.1:{}", server.shard_port(shard)))
-    };
+    let moved = |slot: u16, shard: u16| Value::Error(format!("MOVED {slot} 127.0.0.1:{}", server.shard_port(shard)));
     for command in [&["SSUBSCRIBE", "a"][..], &["SUNSUBSCRIBE", "a"], &["SPUBLISH", "a", "m"]] {
         assert_eq!(shards[0].call(command), moved(15495, 1));
     }
@@ -422,8 +420,7 @@ fn a_subscriber_reads_late_and_misses_nothing() {
     let mut late = subscriber(&server, 1, "SUBSCRIBE", &["ch"]);
     let payload = "x".repeat(5_000);
     for start in (0..MESSAGES).step_by(50) {
-        let lines: Vec<String> =
-            (start..start + 50).map(|number| format!("PUBLISH ch {number}:{payload}")).collect();
+        let lines: Vec<String> = (start..start + 50).map(|number| format!("PUBLISH ch {number}:{payload}")).collect();
         publisher.pipeline(lines.iter().map(String::as_str));
     }
     for number in 0..MESSAGES {

@@ -201,7 +201,17 @@ static PARAMETERS: &[Parameter] = &[
     always("replicaof", "", NO_REPLICAS),
     Parameter { alias: Some("min-slaves-to-write"), ..always("min-replicas-to-write", "0", NO_REPLICAS) },
     always("activedefrag", "no", "memory is kept dense as it is used, there is no defragmentation to switch on"),
-    always("maxmemory-clients", "0", "this version does not evict clients"),
+    Parameter {
+        name: "maxmemory-clients",
+        alias: None,
+        kind: Kind::Other {
+            get: |_| b"0".to_vec(),
+            set: |_, value| match values::memory_or_percentage(value)? {
+                0 => Ok(()),
+                _ => Err("this version does not evict clients: the only value is '0'".into()),
+            },
+        },
+    },
     always("protected-mode", "no", "this version has no protected mode; it listens where 'bind' says"),
 ];
 

@@ -44,6 +44,16 @@ pub fn memory(value: &[u8], range: (i64, i64)) -> Result<i64, String> {
     check_range(bytes.ok_or("argument must be a memory value")?, range)
 }
 
+/// A number of bytes, or a percentage of `maxmemory`: the number.
+pub fn memory_or_percentage(value: &[u8]) -> Result<i64, String> {
+    let Some(digits) = value.strip_suffix(b"%") else { return memory(value, (0, i64::MAX)) };
+    match ruvio_shard::number::parse_i64(digits).filter(|percentage| *percentage >= 0) {
+        None => Err("argument must be a memory or percent value".into()),
+        Some(percentage) if percentage > 100 => Err("percentage argument must be less or equal to 100".into()),
+        Some(percentage) => Ok(percentage),
+    }
+}
+
 /// `yes` or `no`.
 pub fn boolean(value: &[u8]) -> Result<bool, String> {
     match text(value).to_ascii_lowercase().as_str() {
