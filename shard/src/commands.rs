@@ -17,6 +17,7 @@ pub mod limit;
 pub mod list;
 pub mod object;
 pub mod options;
+pub mod scan_options;
 pub mod set;
 pub mod sort;
 pub mod sorted_set;

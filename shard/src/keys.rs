@@ -378,6 +378,13 @@ impl Keys {
         }
     }
 
+    /// Removes a key that has lost its last element. The change that took it is counted already.
+    pub fn remove_emptied(&mut self, key: &[u8]) {
+        if self.remove(key) {
+            self.unchanged(Class::Generic, "del", key);
+        }
+    }
+
     /// Notes an event of a call that left `key` as it was, where Redis tells of it all the same.
     pub fn unchanged(&mut self, class: Class, event: &'static str, key: &[u8]) {
         if self.observed.changes {

@@ -204,3 +204,26 @@ impl Keys {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_are_read_as_the_reference_server_reads_them() {
+        let cases: [(&str, Option<u64>); 9] = [
+            ("0", Some(0)),
+            ("", Some(0)),
+            ("007", Some(7)),
+            ("+5", Some(5)),
+            ("-1", Some(u64::MAX)),
+            ("18446744073709551615", Some(u64::MAX)),
+            ("18446744073709551616", None),
+            (" 1", None),
+            ("-", None),
+        ];
+        for (word, cursor) in cases {
+            assert_eq!(parse_cursor(word.as_bytes()).ok(), cursor, "{word}");
+        }
+    }
+}

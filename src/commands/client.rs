@@ -302,7 +302,7 @@ fn list(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Wait)
 }
 
-/// A client's line in `CLIENT LIST`, in the format of Redis 7.2. `executing` is how many bytes of words the client has in
+/// A client's line in `CLIENT LIST`, in the format of Redis 7.2, with what later versions show besides. `executing` is how many bytes of words the client has in
 /// execution.
 fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
     use std::io::Write;
@@ -364,6 +364,7 @@ fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
         .map(|topic| client.subscriptions.as_ref().map_or(0, |subscriptions| subscriptions.count(topic)));
     write(format_args!("flags={flags} db={} ", client.database));
     write(format_args!("sub={channels} psub={patterns} ssub={shard_channels} multi={queued} "));
+    write(format_args!("watch={} ", client.watched_keys.len()));
     let input_room = client.input.capacity() - client.input.len();
     write(format_args!(
         "qbuf={} qbuf-free={input_room} argv-mem={executing} multi-mem={queued_bytes} ",
@@ -377,7 +378,10 @@ fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
     line.extend_from_slice(&client.library_name);
     line.extend_from_slice(b" lib-ver=");
     line.extend_from_slice(&client.library_version);
-    line.push(b'\n');
+    // Those that have ended.
+    let commands = client.commands.saturating_sub(u64::from(executing > 0 || client.blocked_at.is_some()));
+    let (bytes_in, bytes_out) = (client.bytes_in, client.bytes_out);
+    line.extend_from_slice(format!(" tot-net-in={bytes_in} tot-net-out={bytes_out} tot-cmds={commands}\n").as_bytes());
     line
 }
 

@@ -1,11 +1,14 @@
 //! What an operator may change while the server runs (`CONFIG SET`).
 
+use std::collections::BTreeMap;
+
 use ruvio_shard::settings::Settings;
 
 use self::keyspace_events::KeyspaceEvents;
 use crate::options::Options;
 
 pub mod keyspace_events;
+mod noted;
 pub mod parameters;
 mod values;
 
@@ -67,6 +70,8 @@ pub struct Configuration {
     pub require_pass: Vec<u8>,
     /// Which keyspace events are published.
     pub keyspace_events: KeyspaceEvents,
+    /// Values of parameters that have no effect, where they are not the default.
+    pub noted: BTreeMap<&'static str, String>,
 }
 
 impl Configuration {
@@ -98,6 +103,7 @@ impl Configuration {
             tracking_table_max_keys: 1_000_000,
             require_pass: Vec::new(),
             keyspace_events: KeyspaceEvents::default(),
+            noted: BTreeMap::new(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! A client connection, as its core holds it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
@@ -11,6 +11,7 @@ use super::serve::{RESUMED_PIECES, RESUMED_UNSENT};
 use super::subscriptions::Subscriptions;
 use super::tracking::Tracking;
 use super::transaction::{Execution, KeyPlace, Queue};
+use super::waiting::DatabaseKey;
 use crate::configuration::OutputClass;
 use crate::registry::Registered;
 use crate::wire::Progress;
@@ -196,6 +197,8 @@ pub struct Client {
     pub execution: Option<Box<Execution>>,
     /// What it watches.
     pub watched: Option<KeyPlace>,
+    /// The keys that it watches.
+    pub watched_keys: BTreeSet<DatabaseKey>,
     /// When its output first passed the soft limit.
     pub over_soft_limit_since_ms: Option<i64>,
 }
@@ -255,6 +258,7 @@ impl Client {
             transaction: None,
             execution: None,
             watched: None,
+            watched_keys: BTreeSet::new(),
             over_soft_limit_since_ms: None,
         }
     }
@@ -268,6 +272,12 @@ impl Client {
         } else {
             OutputClass::Normal
         }
+    }
+
+    /// Forgets what it watches; returns where that is.
+    pub fn take_watched(&mut self) -> Option<KeyPlace> {
+        self.watched_keys = BTreeSet::new();
+        self.watched.take()
     }
 
     /// Bytes of replies that are not sent yet.

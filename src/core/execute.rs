@@ -260,7 +260,11 @@ impl Core {
             self.count_error(error);
         }
         let end = self.clock.raw();
-        let slow = self.note_call(command, args, start, end, outcome.error.is_some());
+        // A call that waits is counted when it ends.
+        let slow = match outcome.wait {
+            None => self.note_call(command, args, start, end, outcome.error.is_some()),
+            Some(_) => None,
+        };
         Executed { slow, end, wait: outcome.wait }
     }
 

@@ -32,7 +32,8 @@ impl Core {
         self.process.monitors.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Shows the monitors a command of client `key`. As in Redis what is for operators is not shown.
+    /// Shows the monitors a command of client `key`. As in Redis what is for operators is not shown, and a monitor that is
+    /// reset does not see it.
     pub(super) fn feed_monitors(&mut self, key: ClientKey, command: &Registered, args: Args<'_>) {
         if command.spec.flags.has_any(Flags::SKIP_MONITOR.and(Flags::ADMIN)) {
             return;
@@ -47,14 +48,16 @@ impl Core {
             quote(word, &mut line);
         }
         line.extend_from_slice(b"\r\n");
-        self.broadcast(move |core| core.show_monitors(&line));
+        let not_to = (command.spec.name == "reset").then_some(client.id);
+        self.broadcast(move |core| core.show_monitors(&line, not_to));
     }
 
-    fn show_monitors(&mut self, line: &[u8]) {
+    fn show_monitors(&mut self, line: &[u8], not_to: Option<u64>) {
         let monitors: Vec<ClientKey> = self
             .clients
             .iter()
             .filter(|(_, client)| client.monitor && !client.closing && client.wants_replies())
+            .filter(|(_, client)| not_to != Some(client.id))
             .map(|(key, _)| key)
             .collect();
         for key in monitors {

@@ -76,11 +76,19 @@ impl Core {
         self.postpones_in(pause, key, found, slots, args)
     }
 
+    /// Whether a command executes a transaction in which something waits with the writes.
+    fn executes_writes(&self, key: ClientKey, command: &Registered) -> bool {
+        let queue = self.clients.get(key).and_then(|client| client.transaction.as_ref());
+        command.spec.name == "exec" && queue.is_some_and(|queue| queue.commands().any(waits_with_writes))
+    }
+
     #[cold]
     fn postpones_in(&mut self, pause: Pause, key: ClientKey, found: &Found, slots: Slots, args: Args<'_>) -> bool {
         let Found::Command(command) = found else { return false };
         let is_refused = matches!(command.run, Run::Container) || !self.is_let_through(key, command, slots, args);
-        if is_refused || (pause.paused == Paused::Writes && !waits_with_writes(command)) {
+        if is_refused
+            || (pause.paused == Paused::Writes && !waits_with_writes(command) && !self.executes_writes(key, command))
+        {
             return false;
         }
         let Some(client) = self.clients.get_mut(key) else { return false };

@@ -46,6 +46,11 @@ impl Queue {
         self.commands.len()
     }
 
+    /// The commands, in order.
+    pub(super) fn commands(&self) -> impl Iterator<Item = &'static Registered> {
+        self.commands.iter().map(|queued| queued.command)
+    }
+
     /// Bytes of their words.
     pub fn bytes(&self) -> usize {
         self.bytes.len() + self.ranges.len() * size_of::<ArgRange>()
@@ -92,8 +97,19 @@ pub struct Part {
     /// The client's process-wide number, if it is to be seen whether what it watches has changed.
     watcher: Option<u64>,
     batch: Box<Batch>,
-    /// Whether nothing was executed, because a watched key had changed.
-    aborted: bool,
+    /// Whether the transaction begins with it, and a command of that needs memory.
+    needs_memory: bool,
+    /// Why nothing was executed, where nothing was.
+    aborted: Option<Aborted>,
+}
+
+/// Why a transaction was not executed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Aborted {
+    /// A watched key had changed.
+    Changed,
+    /// Memory is at its limit, and a command needs some.
+    OutOfMemory,
 }
 
 impl Core {
@@ -201,6 +217,7 @@ impl Core {
         let owner = place.owner;
         client.watched = Some(place);
         let (id, database) = (client.id, client.database);
+        client.watched_keys.extend(args.from(1).iter().map(|key| (database, Box::from(key))));
         let keys: Vec<Box<[u8]>> = args.from(1).iter().map(Box::from).collect();
         if owner == self.number {
             self.watch_here(id, database, &keys);
@@ -213,7 +230,7 @@ impl Core {
     /// Ends all that a client watches.
     pub fn unwatch(&mut self, key: ClientKey) {
         let Some(client) = self.clients.get_mut(key) else { return };
-        if let Some(watched) = client.watched.take() {
+        if let Some(watched) = client.take_watched() {
             let id = client.id;
             self.unwatch_at(watched.owner, id);
         }
@@ -228,7 +245,7 @@ impl Core {
             self.unwatch(key);
             return Err(CommandError::new("EXECABORT Transaction discarded because of previous errors."));
         }
-        let watched = client.watched.take();
+        let watched = client.take_watched();
         let owner = queue.place.or(watched).map_or(home, |place| place.owner);
         let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
         client.waiting = true;
@@ -261,7 +278,9 @@ impl Core {
             }
             let watcher = std::mem::take(&mut execution.watched).then_some(client.id);
             let batch = Box::new(execution.batch(key, client, self.number, self.process.options.databases));
-            let part = Part { client: key, watcher, batch, aborted: false };
+            let needs_memory =
+                !execution.begun && execution.queue.commands().any(|command| command.spec.flags.has(Flags::DENY_OOM));
+            let part = Part { client: key, watcher, batch, needs_memory, aborted: None };
             let owner = execution.owner;
             client.execution = Some(execution);
             if owner == self.number || (part.batch.commands.is_empty() && part.watcher.is_none()) {
@@ -292,8 +311,14 @@ impl Core {
 
     /// Executes a part of a transaction on the core that owns its keys.
     fn execute_part(&mut self, mut part: Part) -> Part {
-        part.aborted = part.watcher.is_some_and(|watcher| !self.end_watch(watcher));
-        if part.aborted {
+        let has_changed = part.watcher.is_some_and(|watcher| !self.end_watch(watcher));
+        // As in Redis, which refuses EXEC for want of memory before it looks at what was watched.
+        if part.needs_memory && self.configuration.settings.maxmemory > 0 && !self.shard.make_room() {
+            part.aborted = Some(Aborted::OutOfMemory);
+        } else if has_changed {
+            part.aborted = Some(Aborted::Changed);
+        }
+        if part.aborted.is_some() {
             return part;
         }
         let mut batch = part.batch;
@@ -335,12 +360,23 @@ impl Core {
     /// over, or its client is.
     fn take_part(&mut self, part: Part) -> bool {
         let key = part.client;
+        let refusal = part.aborted.filter(|aborted| *aborted == Aborted::OutOfMemory).map(|_| {
+            let reason = CommandError::OUT_OF_MEMORY;
+            CommandError::new(format!("EXECABORT Transaction discarded because of: {}", reason.text()))
+        });
+        if let Some(error) = &refusal {
+            self.count_error(error);
+        }
         let Some(client) = self.clients.get_mut(key) else { return false };
         let protocol = client.protocol;
         let Some(mut execution) = client.execution.take() else { return false };
         let mut encoded = Vec::new();
-        if part.aborted {
-            Reply::new(&mut encoded, protocol).null_array();
+        if part.aborted.is_some() {
+            let mut reply = Reply::new(&mut encoded, protocol);
+            match &refusal {
+                Some(error) => reply.error(error),
+                None => reply.null_array(),
+            }
             client.push_reply(&encoded);
             client.waiting = client.gathers();
             client.end_execution();

@@ -285,7 +285,7 @@ pub static COMMANDS: &[Command] = &[
         [
             "O(1) for every call. O(N) for a complete iteration, where N is the number of fields.",
             "Returns some fields of a hash with their values, and a cursor to go on from.",
-            "key cursor [MATCH pattern] [COUNT count]",
+            "key cursor [MATCH pattern] [COUNT count] [NOVALUES]",
         ],
         scan::hscan,
     ),

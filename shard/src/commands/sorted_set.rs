@@ -355,7 +355,7 @@ pub static COMMANDS: &[Command] = &[
         "2.8.0",
         "O(1) for every call; O(N) for a complete iteration, with N being the number of members.",
         "Iterates over the members of a sorted set.",
-        "key cursor [MATCH pattern] [COUNT count]",
+        "key cursor [MATCH pattern] [COUNT count] [NOSCORES]",
         read::zscan,
     ),
     command(

@@ -33,6 +33,8 @@ static TIPS: &[(&str, &[&str])] = &[
     ("hvals", &[NO_ORDER]),
     ("info", &[CHANGING, ALL_SHARDS, SPECIAL]),
     ("keys", &[ALL_SHARDS, NO_ORDER]),
+    ("latency|doctor", &[CHANGING, ALL_NODES, SPECIAL]),
+    ("latency|graph", &[CHANGING, ALL_NODES, SPECIAL]),
     ("latency|histogram", &[CHANGING, ALL_NODES, SPECIAL]),
     ("latency|history", &[CHANGING, ALL_NODES, SPECIAL]),
     ("latency|latest", &[CHANGING, ALL_NODES, SPECIAL]),

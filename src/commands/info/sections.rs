@@ -86,6 +86,9 @@ fn server(lines: &mut Lines, core: &Core, _: &Part, _: &[Part]) {
     let uptime_s = process.started.elapsed().as_secs();
     lines.add("redis_version", REDIS_VERSION);
     lines.add("ruvio_version", env!("CARGO_PKG_VERSION"));
+    // As of a Redis that was not built from its repository: it has no commit to name.
+    lines.add("redis_git_sha1", "00000000");
+    lines.add("redis_git_dirty", 0);
     lines.add("redis_mode", if options.cross_slot { "standalone" } else { "cluster" });
     lines.add("os", machine::kernel());
     lines.add("arch_bits", usize::BITS);
@@ -137,6 +140,8 @@ fn memory_use(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
     lines.add("mem_fragmentation_ratio", format_args!("{:.2}", resident as f64 / used.max(1) as f64));
     lines.add("mem_fragmentation_bytes", resident as i64 - used as i64);
     lines.add("mem_clients_normal", all.client_bytes);
+    // All that is used counts.
+    lines.add("mem_not_counted_for_evict", 0);
     lines.add("mem_allocator", memory::ALLOCATOR_NAME);
     lines.add("lazyfree_pending_objects", all.to_free);
     lines.add("lazyfreed_objects", all.keys.lazy_freed);

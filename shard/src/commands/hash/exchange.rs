@@ -35,8 +35,7 @@ pub(super) fn hgetdel(context: &mut Context<'_>, args: Args<'_>) -> CommandResul
         context.keys.changed(Class::Hash, "hdel", key);
     }
     if emptied {
-        context.keys.remove(key);
-        context.keys.changed(Class::Generic, "del", key);
+        context.keys.remove_emptied(key);
     }
     Ok(())
 }

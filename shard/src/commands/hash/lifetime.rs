@@ -86,8 +86,7 @@ impl Effect {
             keys.changed(Class::Hash, event, key);
         }
         if self.emptied {
-            keys.remove(key);
-            keys.changed(Class::Generic, "del", key);
+            keys.remove_emptied(key);
         }
     }
 }

@@ -76,8 +76,7 @@ pub(super) fn hdel(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
         keys.changed(Class::Hash, "hdel", key);
     }
     if emptied {
-        keys.remove(key);
-        keys.changed(Class::Generic, "del", key);
+        keys.remove_emptied(key);
     }
     context.reply.count(removed);
     Ok(())

@@ -6,7 +6,6 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::args::{Args, OwnedArgs};
-use crate::commands::set::basic::remove_emptied;
 use crate::commands::set::reply_member;
 use crate::context::Context;
 use crate::entry::Kind;
@@ -73,7 +72,7 @@ fn pop_one(context: &mut Context<'_>, key: &[u8]) -> CommandResult {
     drop(entry);
     context.keys.changed(Class::Set, "spop", key);
     if emptied {
-        remove_emptied(context, key);
+        context.keys.remove_emptied(key);
     }
     Ok(())
 }
@@ -99,7 +98,7 @@ fn pop_many(context: &mut Context<'_>, key: &[u8], count: usize) -> CommandResul
         context.logged = Some([b"DEL", key].into_iter().collect());
         drop(entry);
         context.keys.changed(Class::Set, "spop", key);
-        remove_emptied(context, key);
+        context.keys.remove_emptied(key);
         return Ok(());
     }
     let mut popped = Popped::new(&mut context.reply, key);
