@@ -329,3 +329,20 @@ fn without_durability_nothing_can_be_saved() {
     }
     assert!(connection.line("LASTSAVE").integer() > 1_700_000_000);
 }
+
+#[test]
+fn when_writes_are_answered_can_be_changed_while_it_runs() {
+    let mut server = server("everysec");
+    let mut connection = server.connect();
+    assert_eq!(connection.line("CONFIG GET appendonly").elements()[1].text(), "yes");
+    assert_eq!(connection.line("CONFIG GET appendfsync").elements()[1].text(), "everysec");
+    assert_eq!(connection.line("CONFIG SET appendfsync always"), Value::Simple("OK".to_owned()));
+    assert_eq!(connection.line("CONFIG GET appendfsync").elements()[1].text(), "always");
+    assert!(connection.line("CONFIG SET appendfsync no").error().contains("everysec, always"));
+    for tag in ["{a}", "{b}"] {
+        connection.line(&format!("SET {tag} 1"));
+    }
+    server.kill_and_restart();
+    wait_until_loaded(&server);
+    assert_eq!(server.connect().line("DBSIZE"), Value::Integer(2));
+}

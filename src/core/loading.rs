@@ -72,7 +72,7 @@ impl Core {
         let start = Start {
             directory: data.shard(self.number),
             header: self.log_header(position),
-            durability: self.process.options.durability,
+            durability: self.configuration.durability,
         };
         let writer = Writer::new(start, self.now_ms)?;
         epoll::add(&self.epoll, writer.eventfd(), epoll::EventData::new_u64(LOG), epoll::EventFlags::IN)?;

@@ -255,6 +255,13 @@ impl Core {
         part
     }
 
+    /// Has replies wait for what the configuration says.
+    pub(super) fn set_log_durability(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.writer.set_durability(self.configuration.durability);
+        }
+    }
+
     /// Sees to what the log does by the clock.
     pub(super) fn tick_log(&mut self) {
         let now_ms = self.now_ms;

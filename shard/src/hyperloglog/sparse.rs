@@ -129,7 +129,7 @@ pub(super) fn length_of_eight(opcodes: &[u8; 8]) -> Option<usize> {
         return None;
     }
     // What of a byte is its length less one: the lowest two bits of a value's opcode, six bits of the others.
-    let lengths = word & (EACH * 0x3f ^ values * 0x3c);
+    let lengths = word & ((EACH * 0x3f) ^ (values * 0x3c));
     // The sum of eight bytes needs more than one.
     let pairs = (lengths & PAIRS) + (lengths >> 8 & PAIRS);
     let sum = pairs.wrapping_mul(0x0001_0001_0001_0001) >> 48;

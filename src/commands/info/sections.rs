@@ -148,7 +148,7 @@ fn memory_use(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
 }
 
 fn persistence(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
-    lines.add("durability", core.process.options.durability.name());
+    lines.add("durability", core.configuration.durability.name());
     lines.add("rdb_changes_since_last_save", all.keys.dirty);
     let loading = core.process.loading.load(Ordering::Relaxed) > 0;
     let data = &all.data;

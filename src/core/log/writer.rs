@@ -165,6 +165,11 @@ impl Writer {
         Header { position, ..self.header }
     }
 
+    /// Changes when replies may be sent.
+    pub fn set_durability(&mut self, durability: Durability) {
+        self.durability = durability;
+    }
+
     /// Has the write that begins at `position` go to a segment of its own.
     pub fn rotate_at(&mut self, position: u64) {
         self.rotate_at = Some(position);
