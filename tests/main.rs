@@ -28,6 +28,7 @@ mod native_limits;
 mod native_versions;
 mod notifications;
 mod pausing;
+mod programs;
 mod protocol;
 mod pubsub;
 mod reply_modes;

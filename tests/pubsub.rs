@@ -181,6 +181,25 @@ fn a_message_reaches_subscribers_on_every_core_and_all_are_counted() {
         PUBSUB NUMPAT => :3
     ",
     );
+    // Clients of a cluster add up what its nodes say.
+    let mut shards = [server.connect_to_shard(0), server.connect_to_shard(1)];
+    let _swimmer = subscriber(&server, 1, "SUBSCRIBE", &["swimming"]);
+    check(
+        &mut shards[0],
+        r"
+        PUBSUB CHANNELS => ?[news sports]
+        PUBSUB NUMSUB news sports swimming => [news :1 sports :1 swimming :0]
+        PUBSUB NUMPAT => :3
+    ",
+    );
+    check(
+        &mut shards[1],
+        r"
+        PUBSUB CHANNELS s* => ?[sports swimming]
+        PUBSUB NUMSUB news sports swimming => [news :2 sports :2 swimming :1]
+        PUBSUB NUMPAT => :0
+    ",
+    );
     let mut binary = subscriber(&server, 1, "SUBSCRIBE", &["bin"]);
     let payload: Vec<u8> = (0..=255).cycle().take(100_000).collect();
     assert_eq!(connection.call(&[b"PUBLISH", &b"bin"[..], &payload]), Value::Integer(1));
@@ -379,7 +398,20 @@ fn shard_channels_follow_slots() {
         PUBSUB CHANNELS => []
     ",
     );
-    assert_eq!(server.connect_to_shard(0).line("PUBSUB SHARDCHANNELS"), Value::Array(vec![Value::Bulk(b"b".to_vec())]));
+    check(
+        &mut server.connect_to_shard(0),
+        r"
+        PUBSUB SHARDCHANNELS => [b]
+        PUBSUB SHARDNUMSUB a b c => [a :0 b :1 c :0]
+    ",
+    );
+    check(
+        &mut server.connect_to_shard(1),
+        r"
+        PUBSUB SHARDCHANNELS => ?[a {a}x]
+        PUBSUB SHARDNUMSUB a b => [a :2 b :0]
+    ",
+    );
     assert_eq!(server.info_number("pubsubshard_channels"), 3);
 }
 
@@ -423,7 +455,7 @@ fn a_subscriber_that_does_not_read_is_let_go_at_the_hard_limit() {
         connection.call(&[b"PUBLISH", &b"ch"[..], &payload]);
         assert_eq!(quick.read_value().elements()[2].bytes(), payload);
     }
-    assert_eq!(connection.line("PUBSUB NUMSUB ch").elements()[1], Value::Integer(1));
+    assert_eq!(server.connect().line("PUBSUB NUMSUB ch").elements()[1], Value::Integer(1));
     assert_eq!(server.info_number("client_output_buffer_limit_disconnections"), 2);
 }
 

@@ -25,7 +25,10 @@ async function visit(server) {
 
 async function received(socket, ...texts) {
   while (socket.inbox.length < texts.length) await once(socket, 'message');
-  assert.deepEqual(socket.inbox.splice(0), texts);
+  const came = socket.inbox.splice(0);
+  // A cluster's client publishes over the connections to its nodes in turn, which keep no order among them.
+  const order = adapter === 'classic-cluster' ? (list) => list.toSorted() : (list) => list;
+  assert.deepEqual(order(came), order(texts));
 }
 
 // What another process has joined is told by Redis: until then nobody is counted on.
