@@ -198,7 +198,7 @@ static PARAMETERS: &[Parameter] = &[
     started("daemonize", |_| values::yes_or_no(false).into()),
     always("save", "", NO_FILES),
     always("appendonly", "no", NO_FILES),
-    always("replicaof", "", NO_REPLICAS),
+    Parameter { alias: Some("slaveof"), ..always("replicaof", "", NO_REPLICAS) },
     Parameter { alias: Some("min-slaves-to-write"), ..always("min-replicas-to-write", "0", NO_REPLICAS) },
     always("activedefrag", "no", "memory is kept dense as it is used, there is no defragmentation to switch on"),
     Parameter {
