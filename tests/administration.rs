@@ -142,6 +142,8 @@ fn latency_histograms_count_every_call() {
         LATENCY LATEST => []
         LATENCY HISTORY nosuch => []
         LATENCY RESET => :0
+        LATENCY GRAPH nosuch => -ERR No samples available for event 'nosuch'
+        LATENCY DOCTOR now => -ERR wrong number of arguments for 'latency|doctor' command
         LATENCY NOSUCH => -ERR unknown subcommand 'NOSUCH'. Try LATENCY HELP.
         CONFIG RESETSTAT => OK
         LATENCY HISTOGRAM set => []
@@ -194,6 +196,19 @@ fn monitor_shows_the_commands_of_all_connections() {
             }
         }
     }
+}
+
+#[test]
+fn a_monitor_that_is_reset_is_not_shown_that() {
+    let server = Server::start();
+    let mut monitor = server.connect();
+    let mut other = server.connect();
+    for connection in [&mut monitor, &mut other] {
+        assert_eq!(connection.line("MONITOR"), Value::Simple("OK".to_owned()));
+    }
+    assert_eq!(monitor.line("RESET"), Value::Simple("RESET".to_owned()));
+    let Value::Simple(shown) = other.read_value() else { panic!("no line is shown") };
+    assert!(shown.ends_with(" \"RESET\""), "{shown}");
 }
 
 #[test]

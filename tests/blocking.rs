@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::{Connection, Server, Value, encode_command, replies, wait_until};
+use crate::support::{Connection, Server, Value, check, encode_command, replies, wait_until};
 
 const TAGS: [&str; 2] = ["{a}", "{b}"];
 
@@ -54,6 +54,52 @@ fn arguments_are_checked_before_anything_waits() {
         BZMPOP 1 1 k MIN COUNT 0 => -ERR count should be greater than 0
         ",
     );
+}
+
+#[test]
+fn a_call_that_waited_counts_once_it_ends() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    for tag in TAGS {
+        check(
+            &mut connection,
+            "CONFIG RESETSTAT => OK\nCONFIG SET slowlog-log-slower-than 0 => OK\nSLOWLOG RESET => OK",
+        );
+        let logged = |connection: &mut Connection| shown(&connection.line("SLOWLOG GET -1")).matches("BLPOP").count();
+        let counted = |connection: &mut Connection| {
+            connection.line("INFO commandstats").text().contains("cmdstat_blpop:calls=1,")
+        };
+        let mut waiter = waiting(&server, &format!("BLPOP {tag}l 0"));
+        assert!(!connection.line("INFO commandstats").text().contains("cmdstat_blpop"));
+        assert_eq!(logged(&mut connection), 0);
+        let before = server.info_number("rdb_changes_since_last_save");
+        connection.line(&format!("RPUSH {tag}l v"));
+        waiter.read_value();
+        assert_eq!(server.info_number("rdb_changes_since_last_save"), before + 2, "one is pushed, one is taken");
+        assert!(counted(&mut connection));
+        wait_until("the call to be logged", || logged(&mut connection) == 1);
+        // A time-out ends it, too.
+        check(&mut connection, "CONFIG RESETSTAT => OK\nSLOWLOG RESET => OK");
+        assert!(waiter.line(&format!("BLPOP {tag}l 0.01")).is_null());
+        assert!(counted(&mut connection));
+        wait_until("the call to be logged", || logged(&mut connection) == 1);
+    }
+}
+
+#[test]
+fn the_list_of_clients_counts_what_has_ended() {
+    let server = Server::start();
+    let mut waiter = waiting(&server, "BLPOP l 0");
+    let mut connection = server.connect();
+    let mut totals = || {
+        let lines = connection.line("CLIENT LIST").text().to_owned();
+        let line = lines.lines().find(|line| line.contains(" cmd=blpop ")).expect("the waiter").to_owned();
+        line.split_once(" tot-net-in=").expect("totals").1.to_owned()
+    };
+    assert_eq!(totals(), "29 tot-net-out=0 tot-cmds=0");
+    server.connect().line("RPUSH l v");
+    waiter.read_value();
+    wait_until("the totals", || totals() == "29 tot-net-out=18 tot-cmds=1");
 }
 
 #[test]

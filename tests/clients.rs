@@ -43,8 +43,7 @@ fn redis_py_cluster_works_without_forwarding() {
 }
 
 fn redis_py_caches(mode: &str, server: &Server) {
-    let program = clients_folder().join("python_caching.py");
-    succeed(python().arg(program).arg(server.port().to_string()).arg(mode));
+    succeed(python().arg("python_caching.py").arg(server.port().to_string()).arg(mode));
 }
 
 #[test]

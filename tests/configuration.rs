@@ -54,6 +54,44 @@ fn what_the_server_does_in_one_way_only_can_be_set_to_that() {
 }
 
 #[test]
+fn what_only_arranges_work_is_checked_and_kept() {
+    replies(
+        r#"
+        CONFIG GET lazyfree-lazy-expire => [lazyfree-lazy-expire no]
+        CONFIG SET lazyfree-lazy-expire YES list-compress-depth 2 repl-backlog-size 2mb hz 50 => OK
+        CONFIG GET lazyfree-lazy-expire => [lazyfree-lazy-expire yes]
+        CONFIG GET list-compress-depth => [list-compress-depth 2]
+        CONFIG GET repl-backlog-size => [repl-backlog-size 2097152]
+        CONFIG SET loglevel DEBUG busy-reply-threshold 7 => OK
+        CONFIG GET loglevel => [loglevel debug]
+        CONFIG GET lua-time-limit => [lua-time-limit 7]
+        CONFIG SET hz 60 list-compress-depth -1 => -ERR CONFIG SET failed (possibly related to argument 'list-compress-depth') - argument must be between 0 and 2147483647 inclusive
+        CONFIG GET hz => [hz 50]
+        CONFIG SET loglevel loud => -ERR CONFIG SET failed (possibly related to argument 'loglevel') - argument(s) must be one of the following: debug, verbose, notice, warning, nothing
+        CONFIG SET lazyfree-lazy-expire maybe => -ERR CONFIG SET failed (possibly related to argument 'lazyfree-lazy-expire') - argument must be 'yes' or 'no'
+        CONFIG SET maxmemory-clients 0% => OK
+        CONFIG SET maxmemory-clients 200% => -ERR CONFIG SET failed (possibly related to argument 'maxmemory-clients') - percentage argument must be less or equal to 100
+    "#,
+    );
+}
+
+#[test]
+fn every_parameter_that_redis_can_set_takes_its_own_value() {
+    // Those that Redis cannot set while it runs either.
+    const IMMUTABLE: [&str; 6] = ["databases", "cluster-enabled", "tcp-backlog", "unixsocket", "tls-port", "daemonize"];
+    let server = Server::start();
+    let mut connection = server.connect();
+    let all = connection.line("CONFIG GET *");
+    for pair in all.elements().chunks(2).filter(|pair| !IMMUTABLE.contains(&pair[0].text())) {
+        let reply = connection.call(&[&b"CONFIG"[..], b"SET", pair[0].bytes(), pair[1].bytes()]);
+        assert_eq!(reply, Value::Simple("OK".to_owned()), "{}", pair[0].text());
+    }
+    assert_eq!(connection.line("CONFIG GET *").sorted_pairs(), all.sorted_pairs());
+    let refused = connection.line("CONFIG SET port 1");
+    assert!(refused.error().contains("(possibly related to argument 'port') - it is chosen when the server starts"));
+}
+
+#[test]
 fn a_file_of_options_is_not_rewritten() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), "maxmemory = \"64mb\"\n").expect("written");
@@ -110,6 +148,10 @@ fn commands_over_the_threshold_become_latency_events() {
     let event = latest.elements()[0].elements();
     assert_eq!(event.len(), 4, "name, time, latest, worst");
     assert!(event[3].integer() >= event[2].integer() && event[2].integer() >= 1);
+    let graph = connection.call(&["LATENCY", "GRAPH", event[0].text()]);
+    assert!(graph.text().starts_with(&format!("{} - high ", event[0].text())), "{}", graph.text());
+    let doctor = connection.line("LATENCY DOCTOR");
+    assert!(doctor.text().contains(&format!("\n{}: ", event[0].text())), "{}", doctor.text());
     let history = connection.call(&["LATENCY", "HISTORY", event[0].text()]);
     assert_eq!(history.elements().last().expect("a sample").elements(), &event[1..3]);
     let events = latest.elements().len() as i64;

@@ -19,6 +19,7 @@ const FIELDS: [(&str, &[&str]); 9] = [
             "uptime_in_seconds",
             "uptime_in_days",
             "hz",
+            "redis_git_sha1",
             "executable",
             "config_file",
         ],

@@ -42,6 +42,22 @@ fn writes_wait_and_reads_do_not_until_the_pause_is_ended() {
 }
 
 #[test]
+fn a_transaction_that_writes_waits_with_the_writes() {
+    let server = Server::start();
+    let mut operator = server.connect();
+    let mut writer = server.connect();
+    check(&mut writer, "MULTI => OK\nSET a 1 => +QUEUED");
+    let mut reader = server.connect();
+    check(&mut reader, "MULTI => OK\nGET a => +QUEUED");
+    check(&mut operator, "CLIENT PAUSE 100000 WRITE => OK");
+    send_line(&mut writer, "EXEC");
+    wait_for_blocked(&server, 1);
+    check(&mut reader, "EXEC => [nil]");
+    check(&mut operator, "CLIENT UNPAUSE => OK");
+    assert_eq!(writer.read_value(), Value::Array(vec![Value::Simple("OK".into())]));
+}
+
+#[test]
 fn a_pause_of_all_commands_ends_by_itself() {
     let server = Server::start();
     let start = Instant::now();

@@ -425,6 +425,8 @@ fn zscan_gives_members_with_their_scores() {
         ZADD z 1 a 2.5 b => :2
         ZSCAN z 0 => [0 ??[a 1 b 2.5]]
         ZSCAN z 0 MATCH b => [0 ??[b 2.5]]
+        ZSCAN z 0 NOSCORES => [0 ??[a b]]
+        ZSCAN z 0 NOVALUES => -ERR NOVALUES option can only be used in HSCAN
         ZSCAN missing 0 => [0 ??[]]
         ZSCAN z x => -ERR invalid cursor
         ZSCAN z 0 COUNT 0 => -ERR syntax error

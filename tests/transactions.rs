@@ -217,6 +217,52 @@ fn a_watched_key_that_expires_refuses_the_transaction() {
 }
 
 #[test]
+fn exec_refuses_what_needs_memory_when_there_is_none() {
+    let server = Server::start();
+    let mut operator = server.connect();
+    for tag in ["{a}", "{b}"] {
+        let mut connection = server.connect();
+        connection.line(&format!("WATCH {tag}"));
+        connection.line("MULTI");
+        connection.line(&format!("SET {tag}k v"));
+        connection.line(&format!("GET {tag}k"));
+        operator.line("CONFIG SET maxmemory 1");
+        assert_eq!(
+            connection.line("EXEC").error(),
+            "EXECABORT Transaction discarded because of: OOM command not allowed when used memory > 'maxmemory'."
+        );
+        operator.line("CONFIG SET maxmemory 0");
+        assert!(connection.line("EXEC").error().starts_with("ERR EXEC without MULTI"));
+        check(&mut connection, &format!("GET {tag}k => nil"));
+    }
+    // What needs none is executed.
+    let mut connection = server.connect();
+    check(&mut connection, "SET k v => OK\nMULTI => OK\nGET k => +QUEUED\nDEL k => +QUEUED");
+    operator.line("CONFIG SET maxmemory 1");
+    check(&mut connection, "EXEC => [v :1]");
+}
+
+#[test]
+fn the_list_of_clients_says_how_many_keys_they_watch() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    let mut expect = |line: &str, keys: &str| {
+        connection.line(line);
+        let shown = connection.line("CLIENT INFO");
+        assert!(shown.text().contains(&format!(" watch={keys} ")), "{line}: {}", shown.text());
+    };
+    expect("PING", "0");
+    expect("WATCH {t}a {t}b {t}a", "2");
+    expect("WATCH {t}a {t}c", "3");
+    expect("UNWATCH", "0");
+    expect("WATCH {t}a", "1");
+    expect("DISCARD", "1");
+    connection.line("MULTI");
+    connection.line("EXEC");
+    assert!(connection.line("CLIENT INFO").text().contains(" watch=0 "));
+}
+
+#[test]
 fn a_client_may_change_its_mind() {
     let server = Server::start();
     for end in ["UNWATCH", "EXEC", "DISCARD"] {

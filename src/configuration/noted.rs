@@ -122,6 +122,14 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_names_every_one() {
+        let readme = include_str!("../../README.md");
+        for parameter in NOTED {
+            assert!(readme.contains(&format!("`{}`", parameter.name)), "{} is missing", parameter.name);
+        }
+    }
+
+    #[test]
     fn values_are_checked_and_shown_in_one_notation() {
         assert_eq!(Shape::Switch.read(b"YES").as_deref(), Ok("yes"));
         assert_eq!(Shape::Bytes(ANY_SIZE).read(b"1mb").as_deref(), Ok("1048576"));

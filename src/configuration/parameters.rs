@@ -237,7 +237,7 @@ static PARAMETERS: &[Parameter] = &[
     started("tls-port", |_| "0".into()),
     started("daemonize", |_| values::yes_or_no(false).into()),
     always("save", "", "checkpoints are made when the log has grown, see auto-aof-rewrite-percentage"),
-    always("replicaof", "", NO_REPLICAS),
+    Parameter { alias: Some("slaveof"), ..always("replicaof", "", NO_REPLICAS) },
     Parameter { alias: Some("min-slaves-to-write"), ..always("min-replicas-to-write", "0", NO_REPLICAS) },
     always("activedefrag", "no", "memory is kept dense as it is used, there is no defragmentation to switch on"),
     Parameter {
