@@ -433,6 +433,7 @@ fn clients_can_be_told_by_their_subscriptions() {
     let mut idle = server.connect();
     idle.expect_close();
     let mut connection = server.connect();
+    connection.line("CONFIG SET timeout 0");
     assert_eq!(connection.line("PUBLISH a still-here"), Value::Integer(2));
     assert_eq!(connection.line("CLIENT KILL TYPE pubsub"), Value::Integer(2));
     message(&mut first);
