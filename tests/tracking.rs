@@ -553,14 +553,21 @@ fn no_client_keeps_what_is_out_of_date() {
                 .map(|writer| {
                     let (mut connection, keys) = (server.connect(), &keys);
                     scope.spawn(move || {
-                        for step in 0..4000 {
-                            let key = &keys[step * (writer * 2 + 3) % keys.len()];
-                            match step % 1000 {
-                                999 => connection.line("FLUSHALL"),
-                                number if number % 50 == 49 => connection.line(&format!("DEL {key}")),
-                                number if number % 50 == 24 => connection.line(&format!("SET {key} x PX 1")),
-                                _ => connection.line(&format!("SET {key} {writer}:{step}")),
-                            };
+                        // In pipelines, so that a core is given reads and changes of one key in one batch.
+                        for round in 0..400 {
+                            let lines: Vec<String> = (0..12)
+                                .map(|number| {
+                                    let step = round * 12 + number;
+                                    let key = &keys[step * (writer * 2 + 3) % keys.len()];
+                                    match step % 1000 {
+                                        999 => "FLUSHALL".to_owned(),
+                                        number if number % 50 == 49 => format!("DEL {key}"),
+                                        number if number % 50 == 24 => format!("SET {key} x PX 1"),
+                                        _ => format!("SET {key} {writer}:{step}"),
+                                    }
+                                })
+                                .collect();
+                            connection.pipeline(lines.iter().map(String::as_str));
                         }
                     })
                 })

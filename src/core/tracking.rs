@@ -43,7 +43,8 @@ impl Mode {
     /// Whether what the client reads now is noted.
     #[inline]
     pub fn notes_reads(self) -> bool {
-        !self.broadcast && (!self.opt_in || self.caching) && !(self.opt_out && self.caching)
+        let is_chosen = if self.opt_in { self.caching } else { !(self.opt_out && self.caching) };
+        is_chosen && !self.broadcast
     }
 }
 
@@ -200,13 +201,14 @@ impl Core {
         if let Some(read) = self.tracked.reads.take(&change.key) {
             self.process.tracked_keys.fetch_sub(1, Ordering::Relaxed);
             self.tell_readers(&read, maker);
-            if !self.tracked.observes() {
-                self.update_observed();
-            }
         }
     }
 
+    /// Tells the readers of a key that is not tracked any more.
     fn tell_readers(&mut self, read: &ReadKey, maker: Option<Place>) {
+        if !self.tracked.observes() {
+            self.update_observed();
+        }
         let keys = encode_keys(std::iter::once(&*read.key));
         for &reader in &read.readers {
             let cause = if maker == Some(reader) { Cause::OwnChange } else { Cause::Read };
