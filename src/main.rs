@@ -9,6 +9,7 @@ use std::process::ExitCode;
 mod commands;
 mod configuration;
 mod core;
+mod data;
 mod machine;
 mod memory;
 mod options;

@@ -46,6 +46,9 @@ struct Flags {
     /// What goes when memory is at its limit: noeviction, allkeys-lru, … [default: noeviction]
     #[arg(long, env = "RUVIO_MAXMEMORY_POLICY", value_name = "POLICY")]
     maxmemory_policy: Option<String>,
+    /// Whether keys of a command may be in several slots: deny or allow [default: deny]
+    #[arg(long, env = "RUVIO_CROSS_SLOT", value_name = "RULE")]
+    cross_slot: Option<String>,
     /// Number of databases [default: 16]
     #[arg(long, env = "RUVIO_DATABASES", value_name = "N")]
     databases: Option<usize>,
@@ -63,6 +66,10 @@ struct Flags {
 pub enum Durability {
     /// Nothing is written.
     Memory,
+    /// Replies are sent once their writes are with the kernel, which is told to store them every second.
+    EverySecond,
+    /// Replies are sent once their writes are on stable storage.
+    Always,
 }
 
 impl Durability {
@@ -70,6 +77,8 @@ impl Durability {
     pub fn name(self) -> &'static str {
         match self {
             Durability::Memory => "memory",
+            Durability::EverySecond => "everysec",
+            Durability::Always => "always",
         }
     }
 }
@@ -93,6 +102,8 @@ pub struct Options {
     pub maxmemory: u64,
     /// What goes when memory is at its limit.
     pub maxmemory_policy: EvictionPolicy,
+    /// Whether the keys of a command may be in several slots, on the shared port.
+    pub cross_slot: bool,
     /// Number of databases.
     pub databases: usize,
     /// Address that the cluster view announces.
@@ -155,11 +166,8 @@ fn options(flags: Flags, cpus: usize) -> Result<Options, String> {
     }
     let durability = match flags.durability.or(file.durability).as_deref() {
         None | Some("memory") => Durability::Memory,
-        Some(mode @ ("everysec" | "always")) => {
-            return Err(format!(
-                "--durability {mode} needs the write-ahead log, which this version does not have; use --durability memory"
-            ));
-        }
+        Some("everysec") => Durability::EverySecond,
+        Some("always") => Durability::Always,
         Some(other) => return Err(format!("--durability '{other}' is not one of memory, everysec, always")),
     };
     let maxmemory = match flags.maxmemory.or(file.maxmemory) {
@@ -178,6 +186,11 @@ fn options(flags: Flags, cpus: usize) -> Result<Options, String> {
                 format!("--maxmemory-policy '{word}' is not one of {}", words.join(", "))
             })?,
     };
+    let cross_slot = match flags.cross_slot.or(file.cross_slot).as_deref() {
+        None | Some("deny") => false,
+        Some("allow") => true,
+        Some(other) => return Err(format!("--cross-slot '{other}' is not one of deny, allow")),
+    };
     let databases = flags.databases.or(file.databases).unwrap_or(16);
     if databases == 0 || databases > MAX_DATABASES {
         return Err(format!("--databases must be 1 to {MAX_DATABASES}, not {databases}"));
@@ -191,6 +204,7 @@ fn options(flags: Flags, cpus: usize) -> Result<Options, String> {
         durability,
         maxmemory,
         maxmemory_policy,
+        cross_slot,
         databases,
         announce_ip: flags.announce_ip.or(file.announce_ip),
         config: flags.config,
@@ -269,9 +283,9 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_one_line() {
         for (words, part) in [
-            (&["--durability", "always"][..], "write-ahead log"),
-            (&["--durability", "often"], "not one of"),
+            (&["--durability", "often"][..], "not one of"),
             (&["--maxmemory-policy", "x"], "not one of noeviction"),
+            (&["--cross-slot", "sometimes"], "not one of deny, allow"),
             (&["--shards", "0"], "--shards must be"),
             (&["--port", "65535"], "no port is left"),
             (&["--port", "7000", "--shard-port-base", "6999", "--shards", "2"], "one of the shard ports"),

@@ -9,6 +9,7 @@ use crate::configuration::Configuration;
 use crate::core::mailbox::Mailbox;
 use crate::core::slow_log::SlowLog;
 use crate::core::subscriber_counts::SubscriberCounts;
+use crate::data::DataDirectory;
 use crate::options::Options;
 
 /// The state that cores share. Nothing here is touched on the path of a command that stays on its core, but flags that
@@ -30,12 +31,24 @@ pub struct Process {
     pub shard_ids: Vec<String>,
     /// When it started.
     pub started: Instant,
+    /// Shards that still read their data.
+    pub loading: AtomicUsize,
+    /// The directory of the data, where data is kept.
+    pub data: Option<DataDirectory>,
+    /// When a shard's last checkpoint ended, in seconds since the epoch; at first, when the process started.
+    pub last_save_s: AtomicU64,
+    /// The processors that it may run on.
+    cpus: Vec<usize>,
+    /// Why the process ends, if something went wrong.
+    pub failure: Mutex<Option<String>>,
     /// Set when all cores are to end.
     pub stopping: AtomicBool,
     /// Clients connected.
     pub connected: AtomicUsize,
     /// Clients that get what `MONITOR` shows.
     pub monitors: AtomicUsize,
+    /// Calls of `MIGRATE` whose data are under way.
+    pub migrations: AtomicUsize,
     /// Subscribers of all cores.
     pub subscriber_counts: SubscriberCounts,
     /// Clients that are told of changes of what they keep copies of.
@@ -47,11 +60,18 @@ pub struct Process {
     /// Slow commands.
     pub slow_log: Mutex<SlowLog>,
     next_client: AtomicU64,
+    next_flush: AtomicU64,
 }
 
 impl Process {
     /// The state of a process that starts now.
-    pub fn new(options: Options, configuration: Configuration) -> std::io::Result<Process> {
+    pub fn new(
+        options: Options,
+        configuration: Configuration,
+        data: Option<DataDirectory>,
+        cpus: &[usize],
+    ) -> std::io::Result<Process> {
+        let cpus = cpus.to_vec();
         let mut cores = Vec::new();
         for _ in 0..options.shards {
             cores.push(Mailbox::new()?);
@@ -64,16 +84,23 @@ impl Process {
             node_ids: (0..options.shards).map(identifiers).collect(),
             shard_ids: (0..options.shards).map(identifiers).collect(),
             configuration: RwLock::new(Arc::new(configuration)),
+            loading: AtomicUsize::new(if data.is_some() { options.shards } else { 0 }),
+            data,
+            failure: Mutex::new(None),
+            last_save_s: AtomicU64::new((now_ms() / 1000).max(0) as u64),
+            cpus,
             started: Instant::now(),
             stopping: AtomicBool::new(false),
             connected: AtomicUsize::new(0),
             monitors: AtomicUsize::new(0),
+            migrations: AtomicUsize::new(0),
             subscriber_counts: SubscriberCounts::default(),
             tracking_clients: AtomicUsize::new(0),
             tracked_keys: AtomicUsize::new(0),
             peak_memory: AtomicU64::new(0),
             slow_log: Mutex::new(slow_log),
             next_client: AtomicU64::new(1),
+            next_flush: AtomicU64::new(0),
             options,
             cores,
         })
@@ -82,6 +109,11 @@ impl Process {
     /// A number no other client has had.
     pub fn next_client_id(&self) -> u64 {
         self.next_client.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A number no other flush has.
+    pub fn next_flush(&self) -> u64 {
+        self.next_flush.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The configuration as it is now.
@@ -100,6 +132,20 @@ impl Process {
         change(&mut changed)?;
         *current = Arc::new(changed);
         Ok(current.clone())
+    }
+
+    /// Lets the calling thread, which inherited a core's processor, run on any processor.
+    pub fn run_anywhere(&self) {
+        let mut set = rustix::thread::CpuSet::new();
+        self.cpus.iter().for_each(|&cpu| set.set(cpu));
+        // It stays where it is otherwise, which is only slower.
+        let _ = rustix::thread::sched_setaffinity(None, &set);
+    }
+
+    /// Ends the process because of `problem`; the first one is told.
+    pub fn fail(&self, problem: String) {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(problem);
+        self.stop();
     }
 
     /// Tells all cores to end.

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use glommio::{LocalExecutorBuilder, Placement};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
@@ -13,7 +13,8 @@ use signal_hook::iterator::Signals;
 
 use crate::configuration::Configuration;
 use crate::core::{Core, Listeners};
-use crate::options::Options;
+use crate::data::DataDirectory;
+use crate::options::{Durability, Options};
 use crate::process::Process;
 
 /// Connections that may wait to be accepted (`tcp-backlog`).
@@ -48,10 +49,12 @@ pub fn run(options: Options, cpus: &[usize]) -> Result<(), String> {
     configuration.max_clients = configuration.max_clients.min(usize::try_from(room).unwrap_or(usize::MAX)).max(1);
     let listeners = listen(&options)?;
     ruvio_shard::huge_pages::start().map_err(|error| format!("cannot start a thread: {error}"))?;
-    std::fs::create_dir_all(&options.dir).map_err(|error| {
-        format!("cannot make the data directory {}: {error}; choose another --dir", options.dir.display())
-    })?;
-    let process = Process::new(options, configuration).map_err(|error| format!("cannot make an eventfd: {error}"))?;
+    let data = match options.durability {
+        Durability::Memory => None,
+        Durability::EverySecond | Durability::Always => Some(DataDirectory::open(&options.dir, options.shards)?),
+    };
+    let process =
+        Process::new(options, configuration, data, cpus).map_err(|error| format!("cannot make an eventfd: {error}"))?;
     let process = Arc::new(process);
     end_on_signals(&process)?;
     let options = &process.options;
@@ -84,7 +87,10 @@ pub fn run(options: Options, cpus: &[usize]) -> Result<(), String> {
         let ended = executor.join().map_err(|error| format!("shard {number} ended: {error}"))?;
         ended.map_err(|error| format!("shard {number} could not start: {error}"))?;
     }
-    Ok(())
+    match process.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        Some(problem) => Err(problem),
+        None => Ok(()),
+    }
 }
 
 fn check_machine(options: &Options) -> Result<(), String> {

@@ -84,14 +84,6 @@ fn a_bad_file_is_refused_in_one_line() {
 }
 
 #[test]
-fn durability_without_a_log_is_refused() {
-    for durability in ["everysec", "always"] {
-        let line = refusal(ruvio().args(["--durability", durability]));
-        assert!(line.contains(durability) && line.contains("memory"), "{line}");
-    }
-}
-
-#[test]
 fn a_port_in_use_is_named() {
     let ports = PortBlock::claim();
     let directory = folder();

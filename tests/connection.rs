@@ -167,6 +167,51 @@ fn client_info_and_list_describe_connections() {
 }
 
 #[test]
+fn connections_are_chosen_by_all_that_is_asked_for() {
+    let server = Server::start();
+    let mut operator = server.connect();
+    let mut others: Vec<Connection> = Vec::new();
+    for _ in 0..3 {
+        // Each core takes connections in by itself: an answer tells that the connection is there.
+        others.push(server.connect());
+        others.last_mut().expect("one").line("PING");
+    }
+    let mut at_shard = server.connect_to_shard(1);
+    let ids: Vec<i64> = others.iter_mut().map(|other| other.line("CLIENT ID").integer()).collect();
+    // Several by their numbers, in the order asked for; numbers that nobody has are passed over.
+    let asked = [ids[2], 1_000_000, ids[0], ids[2]].map(|id| id.to_string());
+    let listed = operator.call(&[&["CLIENT", "LIST", "ID"].map(String::from)[..], &asked].concat());
+    let listed: Vec<&str> = listed.text().lines().map(|line| field(line, "id")).collect();
+    assert_eq!(listed, [&asked[0], &asked[2], &asked[3]]);
+
+    let address = others[0].line("CLIENT INFO");
+    let address = field(address.text(), "addr").to_owned();
+    // Everything has to fit.
+    for none in [
+        format!("CLIENT KILL ADDR {address} ID {}", ids[1]),
+        format!("CLIENT KILL ADDR {address} TYPE pubsub"),
+        format!("CLIENT KILL ADDR {address} LADDR 127.0.0.1:1"),
+        format!("CLIENT KILL ADDR {address} MAXAGE 100000"),
+        format!("CLIENT KILL LADDR {address}"),
+    ] {
+        assert_eq!(operator.line(&none), Value::Integer(0), "{none}");
+    }
+    let fitting = format!("CLIENT KILL USER default TYPE normal ADDR {address} ID {} SKIPME no", ids[0]);
+    assert_eq!(operator.line(&fitting), Value::Integer(1));
+    others[0].expect_close();
+    let local = format!("127.0.0.1:{}", server.shard_port(1));
+    assert_eq!(operator.line(&format!("CLIENT KILL LADDR {local}")), Value::Integer(1));
+    at_shard.expect_close();
+    // The caller itself goes only where it is not passed over, and has its reply first.
+    let own = operator.line("CLIENT ID").integer();
+    assert_eq!(operator.line(&format!("CLIENT KILL ID {own}")), Value::Integer(0));
+    assert_eq!(operator.line("CLIENT KILL USER default SKIPME no"), Value::Integer(3));
+    operator.expect_close();
+    others[1].expect_close();
+    others[2].expect_close();
+}
+
+#[test]
 fn client_kill_closes_the_chosen_connection() {
     let server = Server::start();
     let mut killer = server.connect();

@@ -2,12 +2,10 @@
 //!
 //! `RUVIO_DIFFERENTIAL_COMMANDS` sets how many commands run, `RUVIO_DIFFERENTIAL_SEED` repeats a run that failed.
 
-use crate::support::{Connection, PortBlock, Server, Value, encode_command};
+use crate::support::{Connection, Server, Value, encode_command};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
-use std::process::Command;
-use tempfile::TempDir;
 
 const BATCH: usize = 40;
 const WRONG_WORDS: [&str; 12] = [
@@ -27,7 +25,7 @@ const WRONG_WORDS: [&str; 12] = [
 
 /// What of a reply can be compared.
 #[derive(Clone, Copy, Debug)]
-enum Compare {
+pub enum Compare {
     Exactly,
     /// The elements come in an order of the server's choice.
     Unordered,
@@ -40,11 +38,23 @@ enum Compare {
 }
 
 /// Commands with options that Redis 7.0 does not have: a word too many is another error there.
-const TAKE_MORE_WORDS: [&str; 10] =
-    ["INCR", "DECR", "INCRBY", "DECRBY", "INCRBYFLOAT", "HINCRBY", "HINCRBYFLOAT", "ZINCRBY", "ZRANK", "ZREVRANK"];
+const TAKE_MORE_WORDS: [&str; 12] = [
+    "INCR",
+    "DECR",
+    "INCRBY",
+    "DECRBY",
+    "INCRBYFLOAT",
+    "HINCRBY",
+    "HINCRBYFLOAT",
+    "ZINCRBY",
+    "ZRANK",
+    "ZREVRANK",
+    "BITCOUNT",
+    "BITPOS",
+];
 
 /// Templates of commands: `Generator::word` says what each word in short capitals stands for.
-const TEMPLATES: [&str; 217] = [
+const TEMPLATES: [&str; 295] = [
     "SET K V",
     "SET K V",
     "SET K I",
@@ -230,6 +240,68 @@ const TEMPLATES: [&str; 217] = [
     "ZINTERCARD 2 K K LIMIT P",
     "ZUNION W K",
     "ZRANDMEMBER K 0",
+    "SETBIT K O T",
+    "SETBIT K O T",
+    "SETBIT K W T",
+    "SETBIT K O W",
+    "GETBIT K O",
+    "BITCOUNT K",
+    "BITCOUNT K N N",
+    "BITCOUNT K N N BIT",
+    "BITPOS K T",
+    "BITPOS K T N",
+    "BITPOS K T N N",
+    "BITPOS K T N N BIT",
+    "BITPOS K W",
+    "BITOP AND K K K",
+    "BITOP OR K K K",
+    "BITOP XOR K K K",
+    "BITOP NOT K K",
+    "BITOP NOT K K K",
+    "BITOP W K K",
+    "BITFIELD K GET BF O",
+    "BITFIELD K SET BF O BIG GET BF O",
+    "BITFIELD K INCRBY BF O BIG OVERFLOW SAT INCRBY BF O BIG OVERFLOW FAIL INCRBY BF O BIG",
+    "BITFIELD K OVERFLOW SAT SET BF O I INCRBY BF O I",
+    "BITFIELD K OVERFLOW FAIL SET BF O BIG",
+    "BITFIELD K SET BF W I",
+    "BITFIELD_RO K GET BF O GET BF O",
+    "BITFIELD_RO K SET BF O I",
+    "PFADD HLL M M M",
+    "PFADD HLL BIG BIG BIG BIG BIG BIG BIG BIG BIG BIG BIG BIG",
+    "PFADD HLL F",
+    "PFADD K M M",
+    "PFCOUNT HLL",
+    "PFCOUNT K",
+    "PFCOUNT HLL HLL K",
+    "PFMERGE HLL HLL HLL",
+    "PFDEBUG ENCODING HLL",
+    "PFDEBUG DECODE HLL",
+    "GET HLL",
+    "GEOADD K LON LAT M",
+    "GEOADD K CH LON LAT M LON LAT M LON LAT M",
+    "GEOADD K NX LON LAT M LON LAT M",
+    "GEOADD K XX CH LON LAT M",
+    "GEOADD K W LAT M",
+    "GEOPOS K M M M",
+    "GEOHASH K M M M",
+    "GEODIST K M M KM",
+    "GEODIST K M M U",
+    "GEOSEARCH K FROMLONLAT LON LAT BYRADIUS R U",
+    "GEOSEARCH K FROMLONLAT LON LAT BYRADIUS R U ASC WITHDIST WITHCOORD WITHHASH",
+    "GEOSEARCH K FROMLONLAT LON LAT BYBOX R R U DESC COUNT P",
+    "GEOSEARCH K FROMLONLAT LON LAT BYBOX R R U COUNT P ANY",
+    "GEOSEARCH K FROMMEMBER M BYRADIUS R U WITHDIST",
+    "GEOSEARCH K FROMMEMBER M BYBOX R W U",
+    "GEOSEARCHSTORE K K FROMLONLAT LON LAT BYRADIUS R U",
+    "GEOSEARCHSTORE K K FROMMEMBER M BYBOX R R U COUNT P",
+    "GEORADIUS K LON LAT R U ASC",
+    "GEORADIUS K LON LAT R U WITHCOORD COUNT P",
+    "GEORADIUS K LON LAT R U STORE K",
+    "GEORADIUSBYMEMBER K M R U DESC",
+    "GEORADIUSBYMEMBER K M R U STORE K",
+    "GEORADIUSBYMEMBER_RO K M R U COUNT P",
+    "GEORADIUS_RO K LON LAT R U W",
     "DEL K",
     "DEL K K",
     "UNLINK K",
@@ -261,15 +333,38 @@ const TEMPLATES: [&str; 217] = [
     "ZADD LEX 0 M 0 M",
     "ZADD LEX 0 M 0 M 0 M",
     "DBSIZE",
+    "SET WK I",
+    "SET WK F",
+    "SORT K",
+    "SORT K DESC LIMIT N P",
+    "SORT K ALPHA STORE K",
+    "SORT K STORE K DESC LIMIT P N",
+    "SORT K BY WP",
+    "SORT K BY WP DESC GET # GET WP",
+    "SORT K BY WP LIMIT P P STORE K",
+    "SORT_RO K LIMIT N N",
+    "SORT_RO K W",
+    "LCS K K",
+    "LCS K K LEN",
+    "LCS K K IDX",
+    "LCS K K IDX MINMATCHLEN P WITHMATCHLEN",
+    "LCS K K W",
     "SELECT D",
 ];
 
-struct Generator {
+/// Makes random commands.
+pub struct Generator {
     random: StdRng,
-    tag: u32,
+    /// The keys of the last command had this hash tag.
+    pub tag: u32,
 }
 
 impl Generator {
+    /// The same commands for the same seed.
+    pub fn new(seed: u64) -> Generator {
+        Generator { random: StdRng::seed_from_u64(seed), tag: 0 }
+    }
+
     fn pick<'c>(&mut self, choices: &[&'c str]) -> &'c str {
         choices.choose(&mut self.random).expect("a choice")
     }
@@ -281,11 +376,27 @@ impl Generator {
                 let name = self.pick(&["a", "b", "c", "d", "e", "f"]);
                 format!("{{{}}}{name}", self.tag)
             }
+            // Weights for SORT, and the pattern that finds them.
+            "WK" => format!("{{{}}}w_m{}", self.tag, self.random.random_range(0..12)),
+            "WP" => format!("{{{}}}w_*", self.tag),
             // Ranges by name are defined where all scores are equal: no other command uses this key.
             "LEX" => format!("{{{}}}lex", self.tag),
             "M" if self.random.random_ratio(1, 40) => "m".repeat(self.random.random_range(60..200)),
             "M" => format!("m{}", self.random.random_range(0..12)),
             "V" => return self.value(),
+            "HLL" => format!("{{{}}}hll{}", self.tag, self.random.random_range(0..2)),
+            "T" => self.random.random_range(0..2).to_string(),
+            "O" if self.random.random_ratio(1, 4) => format!("#{}", self.random.random_range(0..8)),
+            "O" => self.random.random_range(0..200).to_string(),
+            "BF" => format!("{}{}", self.pick(&["i", "u"]), self.random.random_range(1..=64)),
+            // Hundredths of a degree: far enough from each other that no two distances are the same.
+            "LON" => format!("{}", f64::from(self.random.random_range(-18_000_i32..=18_000)) / 100.0),
+            "LAT" => format!("{}", f64::from(self.random.random_range(-8_500_i32..=8_500)) / 100.0),
+            "R" => {
+                let digits = self.random.random_range(1..8);
+                self.random.random_range(0..10_u64.pow(digits)).to_string()
+            }
+            "U" => self.pick(&["m", "km", "KM", "ft", "mi", "ells"]).to_owned(),
             "I" => self.random.random_range(-20_i64..100).to_string(),
             "BIG" => (self.random.random::<i64>() >> self.random.random_range(0..4)).to_string(),
             // Quarters are exact in binary, and few digits in any way of printing them.
@@ -326,7 +437,8 @@ impl Generator {
         (0..length).map(|_| if self.random.random_ratio(1, 8) { self.random.random() } else { b'v' }).collect()
     }
 
-    fn command(&mut self) -> (Vec<Vec<u8>>, Compare) {
+    /// A command, and what of its reply can be compared.
+    pub fn command(&mut self) -> (Vec<Vec<u8>>, Compare) {
         if self.random.random_ratio(1, 2_000) {
             return (vec![b"FLUSHDB".to_vec()], Compare::Exactly);
         }
@@ -337,7 +449,7 @@ impl Generator {
         let name = template.split(' ').next().unwrap_or_default();
         if self.random.random_ratio(1, 60) && !TAKE_MORE_WORDS.contains(&name) {
             // Where the word would be a key it must be of the same slot.
-            let key_follows = template.ends_with(" K") || name.starts_with("MSET");
+            let key_follows = template.ends_with(" K") || template.ends_with(" HLL") || name.starts_with("MSET");
             words.push(if key_follows { self.word("K") } else { self.pick(&WRONG_WORDS).as_bytes().to_vec() });
         }
         let compare = match name {
@@ -394,29 +506,21 @@ fn contents(connection: &mut Connection) -> Vec<(String, String)> {
     contents
 }
 
-fn start_redis() -> Option<Server> {
-    Command::new("redis-server").arg("--version").output().ok()?;
-    let ports = PortBlock::claim();
-    let directory = TempDir::with_prefix("ruvio-test-").expect("a folder for the server");
-    let mut command = Command::new("redis-server");
-    command.args(["--port", &ports.port(0).to_string(), "--save", "", "--appendonly", "no"]);
-    Some(Server::from_command(command, ports, directory))
-}
-
-fn number_from_environment(name: &str) -> Option<u64> {
+/// The number that a variable holds.
+pub fn number_from_environment(name: &str) -> Option<u64> {
     Some(std::env::var(name).ok()?.parse().unwrap_or_else(|_| panic!("{name} is no number")))
 }
 
 #[test]
 fn random_commands_are_answered_as_redis_answers_them() {
-    let Some(redis) = start_redis() else {
+    let Some(redis) = Server::start_redis(&[]) else {
         println!("skipped: no redis-server on PATH to compare with");
         return;
     };
     let server = Server::start();
     let commands = number_from_environment("RUVIO_DIFFERENTIAL_COMMANDS").unwrap_or(20_000) as usize;
     let seed = number_from_environment("RUVIO_DIFFERENTIAL_SEED").unwrap_or_else(rand::random);
-    let mut generator = Generator { random: StdRng::seed_from_u64(seed), tag: 0 };
+    let mut generator = Generator::new(seed);
     let mut ours = server.connect();
     let mut theirs = redis.connect();
     let mut differences = Vec::new();

@@ -204,8 +204,8 @@ fn incrby_max_refuses_to_pass_the_cap() {
         INCRBY seats 1 MAX => -ERR syntax error
         INCRBY seats 1 MAX x => -ERR value is not an integer or out of range
         INCRBY seats 1 MAX 5 MAX 6 => -ERR syntax error
-        INCRBY seats 1 bogus 5 => -ERR syntax error
-        INCRBY seats 1 bogus => -ERR syntax error
+        INCRBY seats 1 bogus 5 => -ERR wrong number of arguments for 'incrby' command
+        INCRBY seats 1 bogus => -ERR wrong number of arguments for 'incrby' command
         GET seats => 100
     "#,
     );
@@ -261,12 +261,12 @@ fn deadlines_of_counters_are_checked() {
         INCR a EX x => -ERR value is not an integer or out of range
         INCR a EX => -ERR syntax error
         INCR a EX 5 PX 5 => -ERR syntax error
-        INCR a MAX 5 => -ERR syntax error
-        INCR a bogus => -ERR syntax error
+        INCR a MAX 5 => -ERR wrong number of arguments for 'incr' command
+        INCR a bogus => -ERR wrong number of arguments for 'incr' command
         DECR a EX 0 => -ERR invalid expire time in 'decr' command
         INCRBY a 1 EX 0 => -ERR invalid expire time in 'incrby' command
         DECRBY a 1 EX 0 => -ERR invalid expire time in 'decrby' command
-        DECRBY a 1 MAX 5 => -ERR syntax error
+        DECRBY a 1 MAX 5 => -ERR wrong number of arguments for 'decrby' command
         INCRBYFLOAT a 1 EX 0 => -ERR invalid expire time in 'incrbyfloat' command
         HINCRBY a f 1 EX 0 => -ERR invalid expire time in 'hincrby' command
         HINCRBYFLOAT a f 1 EX 0 => -ERR invalid expire time in 'hincrbyfloat' command

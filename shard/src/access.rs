@@ -27,6 +27,17 @@ pub fn initial(now_ms: i64, settings: &Settings) -> u32 {
     if settings.maxmemory_policy.is_lfu() { minutes(now_ms) << 8 | LFU_INITIAL } else { seconds(now_ms) }
 }
 
+/// The stamp of a new entry that was used before, elsewhere: `frequency` counts with an LFU policy, the seconds since it
+/// was last used with any other.
+pub fn imported(idle_s: Option<u64>, frequency: Option<u8>, now_ms: i64, settings: &Settings) -> u32 {
+    match (settings.maxmemory_policy.is_lfu(), frequency, idle_s) {
+        (true, Some(frequency), _) => minutes(now_ms) << 8 | u32::from(frequency),
+        // A stamp cannot tell more; the longest idle time it can is half a year.
+        (false, _, Some(idle_s)) => seconds(now_ms).wrapping_sub(idle_s.min(MASK.into()) as u32) & MASK,
+        _ => initial(now_ms, settings),
+    }
+}
+
 /// The stamp of an entry that is used now.
 #[inline]
 pub fn touched(stamp: u32, now_ms: i64, settings: &Settings, random: &mut SmallRng) -> u32 {

@@ -31,6 +31,15 @@ impl<'a> Args<'a> {
         self.ranges.len()
     }
 
+    /// Bytes from the start of the first word to the end of the last one; their sum or a little more.
+    #[inline]
+    pub fn span(self) -> usize {
+        match (self.ranges.first(), self.ranges.last()) {
+            (Some(first), Some(last)) => (last.start + last.len).saturating_sub(first.start) as usize,
+            _ => 0,
+        }
+    }
+
     /// Whether there is no word at all.
     #[inline]
     pub fn is_empty(self) -> bool {

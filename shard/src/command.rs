@@ -228,6 +228,9 @@ pub enum Begin {
         /// Where the search starts.
         start: i32,
     },
+    /// Where only the command's own reading of its words tells (`unknown` in Redis): it is given the words and shows
+    /// the index of each key to the visitor.
+    Unknown(fn(Args<'_>, &mut dyn FnMut(usize))),
 }
 
 /// How a key specification finds keys.
@@ -252,6 +255,8 @@ pub enum Find {
         /// Distance between keys.
         step: usize,
     },
+    /// What belongs to [`Begin::Unknown`].
+    Unknown,
 }
 
 impl KeySpec {
@@ -275,6 +280,11 @@ impl KeySpec {
         KeySpec { begin: Begin::Index(index), find: Find::Count { count: 0, first: 1, step: 1 }, flags }
     }
 
+    /// Keys that `find` finds, see [`Begin::Unknown`].
+    pub const fn unknown(find: fn(Args<'_>, &mut dyn FnMut(usize)), flags: KeyFlags) -> KeySpec {
+        KeySpec { begin: Begin::Unknown(find), find: Find::Unknown, flags }
+    }
+
     /// Calls `visit` with the index of each key word. False when the words do not fit the specification.
     #[inline]
     pub fn visit(&self, args: Args<'_>, mut visit: impl FnMut(usize)) -> bool {
@@ -285,11 +295,15 @@ impl KeySpec {
                 // An optional clause that is not there.
                 None => return true,
             },
+            Begin::Unknown(find) => {
+                find(args, &mut visit);
+                return true;
+            }
         };
-        if begin >= args.len() {
-            return false;
-        }
         match self.find {
+            // Keys that may be left out, and are.
+            Find::Range { .. } if begin >= args.len() => true,
+            Find::Unknown => true,
             Find::Range { last, step, limit } => {
                 let last = if last >= 0 {
                     begin + last as usize
@@ -336,7 +350,16 @@ fn find_keyword(args: Args<'_>, word: &str, start: i32) -> Option<usize> {
     }
 }
 
+/// The commands that Redis does not have.
+const NATIVE: [&str; 9] =
+    ["delifeq", "getv", "htransfer", "limit", "setv", "take", "transfer", "zmovedue", "zpopbyscore"];
+
 impl Spec {
+    /// Whether Redis does not have the command. The keys of a native one are in one slot, whatever the operator allows.
+    pub fn is_native(&self) -> bool {
+        NATIVE.contains(&self.name)
+    }
+
     /// Whether a call with `words` words has the right number of them.
     #[inline]
     pub fn accepts(&self, words: usize) -> bool {
@@ -389,6 +412,12 @@ pub enum Group {
     Set,
     /// Sorted sets.
     SortedSet,
+    /// Bitmaps.
+    Bitmap,
+    /// HyperLogLogs.
+    HyperLogLog,
+    /// Geo.
+    Geo,
     /// Commands on keys of any type.
     Generic,
     /// Connections.
@@ -414,6 +443,9 @@ impl Group {
             Group::List => "list",
             Group::Set => "set",
             Group::SortedSet => "sorted-set",
+            Group::Bitmap => "bitmap",
+            Group::HyperLogLog => "hyperloglog",
+            Group::Geo => "geo",
             Group::Generic => "generic",
             Group::Connection => "connection",
             Group::Server => "server",

@@ -1,5 +1,6 @@
 //! What a handler works with.
 
+use crate::args::OwnedArgs;
 use crate::keys::Keys;
 use crate::reply::Reply;
 use crate::wait::Wait;
@@ -14,6 +15,8 @@ pub struct Context<'a> {
     pub may_wait: bool,
     /// Set by a command that waits; it has replied nothing then.
     pub wait: Option<Wait>,
+    /// Set by a command whose effect is a matter of chance: the command that has the same effect whenever it is executed.
+    pub logged: Option<OwnedArgs>,
 }
 
 impl Context<'_> {

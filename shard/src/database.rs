@@ -11,9 +11,12 @@ use rand::RngExt;
 use rand::rngs::SmallRng;
 
 use crate::entry::{Entry, EntryRef};
+use crate::field_deadlines::{FieldDeadlines, HashDue};
+use crate::hash::next_deadline_ms;
+use crate::hash_key;
 use crate::slot::SLOTS;
 use crate::slot_tables::SlotTables;
-use crate::table::{BlockMut, Position, Table};
+use crate::table::{BlockMut, Position, SCAN_BITS, Table};
 
 const SLOTS_IN_GROUP: usize = 32;
 
@@ -64,6 +67,7 @@ pub struct Database {
     slots: SlotTables,
     groups: Vec<Counts>,
     total: Counts,
+    field_deadlines: FieldDeadlines,
 }
 
 impl Database {
@@ -83,6 +87,34 @@ impl Database {
     #[inline]
     pub fn with_deadline(&self) -> usize {
         self.total.with_deadline
+    }
+
+    /// Number of keys with a hash that has fields with a deadline.
+    pub fn with_field_deadlines(&self) -> usize {
+        self.field_deadlines.len()
+    }
+
+    /// The hash whose fields expire first, if that is not after `now_ms`.
+    pub(crate) fn first_due(&self, now_ms: i64) -> Option<HashDue> {
+        self.field_deadlines.first_until(now_ms)
+    }
+
+    /// The key of a hash that is due.
+    pub(crate) fn due_key(&self, due: HashDue) -> Option<Box<[u8]>> {
+        let mut found = None;
+        // A scan visits at least all keys that share the hash's first bits.
+        self.slots.get(due.slot())?.scan(due.hash() >> (u64::BITS - SCAN_BITS), 1, false, |entry| {
+            let deadline_ms = next_deadline_ms(entry);
+            if deadline_ms.is_some_and(|ms| HashDue::new(ms, due.slot(), hash_key(entry.key())) == due) {
+                found = Some(entry.key().into());
+            }
+        });
+        found
+    }
+
+    /// Takes a hash that is due off the list.
+    pub(crate) fn forget_due(&mut self, due: HashDue) {
+        self.field_deadlines.remove(due);
     }
 
     /// The table of `slot`, unless the database was never used.
@@ -154,14 +186,20 @@ impl Database {
     pub(crate) fn at_mut(&mut self, slot: u16, position: Position) -> EntryMut<'_> {
         let block = self.slots.at_mut(slot, position);
         let had_deadline = has_deadline(&block);
+        let mark = block.view().mark();
+        let field_deadline_ms = next_deadline_ms(block.view());
         let group = &mut self.groups[slot as usize / SLOTS_IN_GROUP];
-        EntryMut { block, had_deadline, group, total: &mut self.total }
+        let (total, field_deadlines) = (&mut self.total, &mut self.field_deadlines);
+        EntryMut { block, slot, mark, had_deadline, field_deadline_ms, group, total, field_deadlines }
     }
 
     #[inline]
     pub(crate) fn insert(&mut self, slot: u16, hash: u64, entry: Entry) {
         self.prepare();
         let has_deadline = has_deadline(&entry);
+        if let Some(deadline_ms) = next_deadline_ms(entry.view()) {
+            self.field_deadlines.changed(slot, hash, None, Some(deadline_ms));
+        }
         self.slots.insert(slot, hash, entry);
         self.groups[slot as usize / SLOTS_IN_GROUP].add(has_deadline);
         self.total.add(has_deadline);
@@ -173,21 +211,39 @@ impl Database {
         let has_deadline = has_deadline(&entry);
         self.groups[slot as usize / SLOTS_IN_GROUP].subtract(has_deadline);
         self.total.subtract(has_deadline);
+        if let Some(deadline_ms) = next_deadline_ms(entry.view()) {
+            self.field_deadlines.changed(slot, hash_key(entry.view().key()), Some(deadline_ms), None);
+        }
         entry
     }
 
-    /// Leaves the database as new; returns the tables it had.
-    pub(crate) fn take_tables(&mut self) -> SlotTables {
-        mem::take(self).slots
+    /// Leaves the database as new; returns what there is to be freed.
+    pub(crate) fn take_content(&mut self) -> (SlotTables, FieldDeadlines) {
+        let content = mem::take(self);
+        (content.slots, content.field_deadlines)
     }
 }
 
 /// An entry borrowed to be changed; its key must stay. When the borrow ends, the database takes note.
 pub struct EntryMut<'a> {
     block: BlockMut<'a, Entry>,
+    slot: u16,
+    /// The entry's mark, which stays whatever becomes of the entry.
+    mark: bool,
     had_deadline: bool,
+    /// The earliest deadline of a field, before the change.
+    field_deadline_ms: Option<i64>,
     group: &'a mut Counts,
     total: &'a mut Counts,
+    field_deadlines: &'a mut FieldDeadlines,
+}
+
+impl EntryMut<'_> {
+    /// Gives the entry this mark, and changes nothing else.
+    #[inline]
+    pub(crate) fn set_mark(mut self, mark: bool) {
+        self.mark = mark;
+    }
 }
 
 impl Deref for EntryMut<'_> {
@@ -208,10 +264,18 @@ impl DerefMut for EntryMut<'_> {
 impl Drop for EntryMut<'_> {
     #[inline]
     fn drop(&mut self) {
+        if self.block.view().mark() != self.mark {
+            self.block.set_mark(self.mark);
+        }
         let has_deadline = has_deadline(&self.block);
         if has_deadline != self.had_deadline {
             self.group.set_deadline(has_deadline);
             self.total.set_deadline(has_deadline);
+        }
+        let field_deadline_ms = next_deadline_ms(self.block.view());
+        if field_deadline_ms != self.field_deadline_ms {
+            let hash = hash_key(self.block.view().key());
+            self.field_deadlines.changed(self.slot, hash, self.field_deadline_ms, field_deadline_ms);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! An entry of the keyspace: key, deadline, version and value in one block.
 //!
 //! ```text
-//! byte 0      encoding (bits 0–5), has a version (bit 6), has a deadline (bit 7)
+//! byte 0      encoding (bits 0–4), mark (bit 5), has a version (bit 6), has a deadline (bit 7)
 //! bytes 1–3   access stamp: the time or the frequency of use, for eviction
 //! byte 4      length of the key, or 255 and then 4 bytes of length
 //! 8 bytes     deadline, ms since the epoch      — only where there is one
@@ -24,7 +24,8 @@ use crate::table::Block;
 
 const VERSION_FLAG: u8 = 0x40;
 const DEADLINE_FLAG: u8 = 0x80;
-const ENCODING_MASK: u8 = 0x3f;
+const MARK: u8 = 0x20;
+const ENCODING_MASK: u8 = 0x1f;
 const FIXED_HEADER: usize = 5;
 const LONG: u8 = 255;
 
@@ -62,6 +63,8 @@ pub enum Encoding {
     TokenLimit = 13,
     /// A boxed [`Object`]: a collection that has outgrown its packed form.
     Object = 14,
+    /// A hash whose fields may expire: the earliest deadline, then packed field, value, deadline, …
+    ExpiringHash = 15,
 }
 
 /// Redis's type of a value.
@@ -96,7 +99,7 @@ impl Kind {
 }
 
 impl Encoding {
-    const ALL: [Encoding; 15] = [
+    const ALL: [Encoding; 16] = [
         Encoding::Bytes,
         Encoding::EditedBytes,
         Encoding::Int8,
@@ -112,6 +115,7 @@ impl Encoding {
         Encoding::SlidingLimit,
         Encoding::TokenLimit,
         Encoding::Object,
+        Encoding::ExpiringHash,
     ];
 
     /// Length of the value where the encoding fixes it; `None` where a length is stored.
@@ -185,6 +189,12 @@ impl<'a> EntryRef<'a> {
     #[inline]
     pub fn encoding(self) -> Encoding {
         Encoding::ALL[(self.byte(0) & ENCODING_MASK) as usize]
+    }
+
+    /// The mark, which tells whether an image has the entry (see [`crate::image`]).
+    #[inline]
+    pub fn mark(self) -> bool {
+        self.byte(0) & MARK != 0
     }
 
     /// The access stamp: 24 bits.
@@ -302,7 +312,7 @@ impl<'a> EntryRef<'a> {
             | Encoding::Int32
             | Encoding::Int64 => Kind::String,
             Encoding::PackedList => Kind::List,
-            Encoding::PackedHash => Kind::Hash,
+            Encoding::PackedHash | Encoding::ExpiringHash => Kind::Hash,
             Encoding::PackedSet | Encoding::IntegerSet => Kind::Set,
             Encoding::PackedSortedSet => Kind::SortedSet,
             Encoding::FixedLimit | Encoding::SlidingLimit | Encoding::TokenLimit => Kind::Limit,
@@ -568,6 +578,16 @@ impl Entry {
         unsafe {
             let meta = self.0.as_ptr();
             meta.write(meta.read() & !ENCODING_MASK | encoding as u8);
+        }
+    }
+
+    /// Sets or clears the mark.
+    #[inline]
+    pub fn set_mark(&mut self, mark: bool) {
+        // SAFETY: byte 0 is within every block.
+        unsafe {
+            let meta = self.0.as_ptr();
+            meta.write(meta.read() & !MARK | if mark { MARK } else { 0 });
         }
     }
 

@@ -43,6 +43,10 @@ impl CommandError {
         CROSS_SLOT = "CROSSSLOT Keys in request don't hash to the same slot";
         /// A change in place of a versioned value, which would not get a new version.
         VERSIONED = "ERR the value has a version, change it with SETV";
+        /// The data is still being read.
+        LOADING = "LOADING Redis is loading the dataset in memory";
+        /// A key is there where it must not be.
+        BUSY_KEY = "BUSYKEY Target key name already exists.";
         /// A write refused because memory is at its limit.
         OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'.";
     }

@@ -39,13 +39,14 @@ const RECLAIMED_AT_ONCE: usize = 8192;
 const RECLAIMED_BETWEEN_LOOKS: usize = 256;
 
 impl Shard {
-    /// Makes room under `maxmemory`; false when the limit stands and nothing (more) may be evicted.
+    /// Makes room under `maxmemory`; false when the limit stands and nothing (more) may be evicted. During a pause the
+    /// limit does not hold.
     ///
     /// What was removed before, and is freed piecemeal, goes first: no key has to go for memory that is on its way
     /// out. Where that takes longer than one command may, the command goes on.
     pub fn make_room(&mut self) -> bool {
         let limit = self.keys.settings.maxmemory;
-        if (self.meter.total)() <= limit {
+        if self.keys.paused || (self.meter.total)() <= limit {
             return true;
         }
         let may_evict = self.keys.settings.maxmemory_policy != EvictionPolicy::NoEviction;
@@ -83,7 +84,7 @@ impl Shard {
     /// Evicts in the course of a turn, without a command that asks for it; whether there is more to do.
     pub fn evict_in_turn(&mut self, now_ms: i64) -> bool {
         let settings = &self.keys.settings;
-        if settings.maxmemory == 0 || settings.maxmemory_policy == EvictionPolicy::NoEviction {
+        if self.keys.paused || settings.maxmemory == 0 || settings.maxmemory_policy == EvictionPolicy::NoEviction {
             return false;
         }
         let limit = settings.maxmemory;
@@ -119,6 +120,9 @@ impl Shard {
         if self.keys.remove(best) {
             self.keys.stats.evicted += 1;
             self.keys.changed(Class::Evicted, "evicted", best);
+            if let Some(evicted) = &mut self.keys.evicted {
+                evicted.push((database, best.as_slice().into()));
+            }
         }
         true
     }

@@ -1,7 +1,8 @@
 //! Active expiry: removes what has expired though nobody asks for it.
 //!
 //! The sweep walks the tables in order and looks only at blocks marked as having a deadline, so keys without one cost
-//! next to nothing. Each call is bounded; the position is kept between calls.
+//! next to nothing. Hashes with fields that expire are listed by their earliest deadline, so only those that are due are
+//! looked at. Each call is bounded; the position is kept between calls.
 
 use crate::shard::Shard;
 
@@ -16,28 +17,31 @@ pub struct Sweep {
 /// What one call of [`Shard::sweep_expired`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Keys looked at.
+    /// Keys looked at, and fields removed.
     pub examined: usize,
-    /// Keys removed.
+    /// Keys and fields removed.
     pub expired: usize,
-    /// Whether the sweep passed the end of the keyspace and starts anew.
+    /// Whether the sweep passed the end of the keyspace, with no field left that is due, and starts anew.
     pub wrapped: bool,
 }
 
 /// Finding the next slot with deadlines counts as this many keys, so that slots with few of them are not for free.
 const SLOT_COST: usize = 2;
 
+/// Finding a hash with fields that are due counts as this many fields.
+const HASH_COST: usize = 2;
+
 impl Shard {
-    /// Looks at up to about `budget` keys from where the last call stopped, and removes those that expired before
-    /// `now_ms`. Stops at the end of the keyspace.
+    /// Removes fields of hashes and keys that expired before `now_ms`: up to about half of `budget` fields, and looks
+    /// with the rest of it at keys from where the last call stopped. Stops at the end of the keyspace.
     pub fn sweep_expired(&mut self, now_ms: i64, budget: usize) -> Swept {
         let mut swept = Swept::default();
-        let mut spent = 0;
+        let mut spent = self.sweep_fields(now_ms, budget.div_ceil(2), &mut swept);
         let mut due: Vec<Box<[u8]>> = Vec::new();
         while spent < budget {
             let Some(database) = self.keys.databases().get(self.expiry.database) else {
                 self.expiry = Sweep::default();
-                swept.wrapped = true;
+                swept.wrapped = !self.has_due_fields(now_ms);
                 return swept;
             };
             let Some((slot, table)) = database
@@ -71,5 +75,29 @@ impl Shard {
             }
         }
         swept
+    }
+
+    fn has_due_fields(&self, now_ms: i64) -> bool {
+        self.keys.databases().iter().any(|database| database.first_due(now_ms).is_some())
+    }
+
+    /// Removes fields that are due until about `budget` is spent; how much was.
+    fn sweep_fields(&mut self, now_ms: i64, budget: usize, swept: &mut Swept) -> usize {
+        let gone = |shard: &Shard| shard.keys.stats.expired + shard.keys.stats.expired_fields;
+        let mut spent = 0;
+        for number in 0..self.keys.databases().len() {
+            while spent < budget
+                && let Some(due) = self.keys.databases()[number].first_due(now_ms)
+            {
+                let before = gone(self);
+                self.keys.begin(number, now_ms, Some(due.slot()));
+                self.keys.expire_due(due, budget - spent);
+                let expired = (gone(self) - before) as usize;
+                swept.examined += expired;
+                swept.expired += expired;
+                spent += expired + HASH_COST;
+            }
+        }
+        spent
     }
 }

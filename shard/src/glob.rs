@@ -4,6 +4,9 @@
 //! and `\` takes the meaning from the byte behind it. Patterns that are cut short have a meaning too: an open class ends
 //! with the pattern, and a `\` at the end is a byte like any other. An empty string matches nothing but an empty pattern.
 
+/// A pattern with more stars apart than this matches nothing, as in Redis; a star at its end is not counted.
+const MAX_STARS: u32 = 1000;
+
 /// Whether the whole of `text` matches `pattern`.
 ///
 /// Takes time in proportion to the product of both lengths at most, whatever the pattern: where a match fails, only the
@@ -27,12 +30,20 @@ fn matches_folded<const IGNORE_CASE: bool>(pattern: &[u8], text: &[u8]) -> bool 
     // `left` is never empty where the loop begins. For the last `*`: the pattern behind it, and where in the text that
     // pattern was last tried.
     let mut retry: Option<(&[u8], &[u8])> = None;
+    let mut stars = 0;
     loop {
         if let [b'*', behind @ ..] = rest {
             if behind.is_empty() {
                 return true;
             }
             rest = behind;
+            if behind.starts_with(b"*") {
+                continue;
+            }
+            stars += 1;
+            if stars > MAX_STARS {
+                return false;
+            }
             retry = Some((behind, left));
             continue;
         }
@@ -111,6 +122,15 @@ fn fold<const IGNORE_CASE: bool>(byte: u8) -> u8 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_pattern_with_too_many_stars_matches_nothing() {
+        let text = vec![b'a'; 2000];
+        assert!(matches(&b"*a".repeat(MAX_STARS as usize), &text));
+        assert!(matches(&[b"*a".repeat(MAX_STARS as usize), b"**".to_vec()].concat(), &text));
+        assert!(!matches(&b"*a".repeat(MAX_STARS as usize + 1), &text));
+        assert!(matches(&[b"*".repeat(MAX_STARS as usize + 2), b"a".to_vec()].concat(), &text));
+    }
 
     #[test]
     fn real_patterns_match_as_the_reference_server_has_them() {

@@ -2,21 +2,28 @@
 //!
 //! A packed hash is a packed sequence of field, value, field, value, … in the order in which the fields came. Their
 //! number is not stored: the sequence tells it, and its length alone tells most often that there is room for one more.
+//! Once a field was given a deadline the sequence has deadlines too (see `expiring.rs`), and stays so.
+//!
+//! A field that has expired is still there until somebody removes it: a command that names it, or the sweep. Nothing
+//! that is read through a [`Hash`] shows it, but its number of fields.
 
 use std::cell::Cell;
-use std::ops::Range;
 
 use crate::entry::{Encoding, Entry, EntryRef, Header};
 use crate::object::Object;
 use crate::packed::{self, Element, Elements};
 use crate::settings::Settings;
-use crate::table::{Position, SCAN_BITS};
+use crate::table::SCAN_BITS;
 
+mod deadlines;
+mod expiring;
 mod field;
 mod large;
+mod place;
 
 pub use field::FieldRef;
 pub use large::LargeHash;
+pub use place::Place;
 
 /// A packed hash never grows past this many bytes, whatever the settings.
 const PACKED_BYTES_MAX: usize = 1 << 30;
@@ -64,9 +71,36 @@ impl Limits {
 
     /// Whether a packed hash may take one more field of `more_bytes` bytes.
     #[inline]
-    fn has_room(self, packed: &[u8], more_bytes: usize) -> bool {
-        packed.len() + more_bytes <= PACKED_BYTES_MAX
-            && (packed.len() / PAIR_BYTES_MIN < self.fields || count_packed(packed) < self.fields)
+    fn has_room(self, form: Form<'_>, more_bytes: usize) -> bool {
+        let (len, most_fields) = match form {
+            Form::Packed(bytes) => (bytes.len(), bytes.len() / PAIR_BYTES_MIN),
+            Form::Expiring(payload) => (payload.len(), expiring::elements_len(payload) / expiring::FIELD_BYTES_MIN),
+            Form::Large(_) => return false,
+        };
+        len + more_bytes <= PACKED_BYTES_MAX && (most_fields < self.fields || form.len() < self.fields)
+    }
+}
+
+/// What becomes of a field's deadline when the field is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    /// It stays as it is; a new field has none.
+    Unchanged,
+    /// It goes.
+    Unlimited,
+    /// It is this one, in ms since the epoch.
+    Until(i64),
+}
+
+impl Lifetime {
+    /// The deadline to be set, unless it stays.
+    #[inline]
+    fn change(self) -> Option<Option<i64>> {
+        match self {
+            Lifetime::Unchanged => None,
+            Lifetime::Unlimited => Some(None),
+            Lifetime::Until(deadline_ms) => Some(Some(deadline_ms)),
+        }
     }
 }
 
@@ -74,104 +108,239 @@ fn count_packed(bytes: &[u8]) -> usize {
     Elements::new(bytes).count() / 2
 }
 
-/// A hash to be read.
+/// How a hash is stored.
 #[derive(Clone, Copy)]
-pub enum Hash<'a> {
+enum Form<'a> {
     /// Packed fields and values.
     Packed(&'a [u8]),
+    /// Packed fields, values and deadlines.
+    Expiring(&'a [u8]),
     /// A table of fields.
     Large(&'a LargeHash),
 }
 
-impl<'a> Hash<'a> {
-    /// The hash that an entry holds; the caller looked it up as one.
+impl<'a> Form<'a> {
+    /// The form of the hash that an entry holds; the caller looked it up as one.
     #[inline]
-    pub fn of(entry: EntryRef<'a>) -> Hash<'a> {
+    fn of(entry: EntryRef<'a>) -> Form<'a> {
         match entry.object() {
-            None => Hash::Packed(entry.payload()),
-            Some(Object::Hash(large)) => Hash::Large(large),
+            Some(Object::Hash(large)) => Form::Large(large),
             Some(_) => unreachable!("looked up as a hash"),
+            None if entry.encoding() == Encoding::ExpiringHash => Form::Expiring(entry.payload()),
+            None => Form::Packed(entry.payload()),
         }
     }
 
-    /// Number of fields; walks a packed hash.
+    /// Number of fields that are there; walks a packed hash.
+    #[inline]
+    fn len(self) -> usize {
+        match self {
+            Form::Packed(bytes) => count_packed(bytes),
+            Form::Expiring(payload) => expiring::count(payload),
+            Form::Large(large) => large.len(),
+        }
+    }
+
+    #[inline]
+    fn is_empty(self) -> bool {
+        match self {
+            Form::Packed(bytes) => bytes.is_empty(),
+            Form::Expiring(payload) => expiring::elements_len(payload) == 0,
+            Form::Large(large) => large.is_empty(),
+        }
+    }
+
+    /// Visits every field that is there with its value and its deadline.
+    fn for_each(self, mut visit: impl FnMut(Element<'a>, Element<'a>, Option<i64>)) {
+        match self {
+            Form::Packed(bytes) => {
+                let mut elements = Elements::new(bytes).map(|(_, element)| element);
+                while let (Some(field), Some(value)) = (elements.next(), elements.next()) {
+                    visit(field, value, None);
+                }
+            }
+            Form::Expiring(payload) => {
+                expiring::fields(payload).for_each(|field| visit(field.name, field.value, field.deadline_ms));
+            }
+            Form::Large(large) => {
+                for field in large.iter() {
+                    let (name, value) = field.parts();
+                    visit(Element::Bytes(name), Element::Bytes(value), field.deadline_ms());
+                }
+            }
+        }
+    }
+}
+
+/// The earliest deadline of a field of an entry, in ms since the epoch; `None` for anything but a hash with one.
+#[inline]
+pub fn next_deadline_ms(entry: EntryRef<'_>) -> Option<i64> {
+    match entry.encoding() {
+        Encoding::ExpiringHash => expiring::earliest_ms(entry.payload()),
+        Encoding::Object => match entry.object() {
+            Some(Object::Hash(large)) => large.next_deadline_ms(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whether the hash of an entry has no field.
+#[inline]
+pub fn is_empty(entry: EntryRef<'_>) -> bool {
+    Form::of(entry).is_empty()
+}
+
+/// Removes up to `budget` fields that have expired at `now_ms`, the earliest first; how many went.
+pub fn remove_expired(entry: &mut Entry, now_ms: i64, budget: usize) -> usize {
+    match Form::of(entry.view()) {
+        Form::Packed(_) => 0,
+        Form::Expiring(_) => with_scratch(|left| {
+            let removed = expiring::without_expired(entry.view().payload(), now_ms, budget, left);
+            if removed > 0 {
+                entry.set_payload(Encoding::ExpiringHash, &[left]);
+            }
+            removed
+        }),
+        Form::Large(_) => large_mut(entry).remove_expired(now_ms, budget),
+    }
+}
+
+/// A hash to be read, at a certain time.
+#[derive(Clone, Copy)]
+pub struct Hash<'a> {
+    form: Form<'a>,
+    now_ms: i64,
+}
+
+impl<'a> Hash<'a> {
+    /// A hash without fields.
+    pub const EMPTY: Hash<'static> = Hash { form: Form::Packed(&[]), now_ms: 0 };
+
+    /// The hash that an entry holds, without the fields that have expired at `now_ms`; the caller looked it up as one.
+    #[inline]
+    pub fn of(entry: EntryRef<'a>, now_ms: i64) -> Hash<'a> {
+        Hash { form: Form::of(entry), now_ms }
+    }
+
+    #[inline]
+    fn is_live(self, deadline_ms: Option<i64>) -> bool {
+        deadline_ms.is_none_or(|deadline_ms| deadline_ms > self.now_ms)
+    }
+
+    /// Number of fields, those that have expired but are still there included; walks a packed hash.
     #[inline]
     pub fn len(self) -> usize {
-        match self {
-            Hash::Packed(bytes) => count_packed(bytes),
-            Hash::Large(large) => large.len(),
+        self.form.len()
+    }
+
+    /// Whether no field is there, not even one that has expired.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.form.is_empty()
+    }
+
+    /// Whether it is packed.
+    #[inline]
+    pub fn is_packed(self) -> bool {
+        !matches!(self.form, Form::Large(_))
+    }
+
+    /// Number of fields that [`Hash::for_each`] visits; walks a hash that is packed or has deadlines.
+    pub fn live_len(self) -> usize {
+        match self.form {
+            Form::Packed(bytes) => count_packed(bytes),
+            Form::Large(large) if large.with_deadline() == 0 => large.len(),
+            _ => {
+                let mut live = 0;
+                self.for_each(|_, _| live += 1);
+                live
+            }
         }
     }
 
-    /// Whether there is no field.
+    /// The value of a field, and the field's deadline in ms since the epoch.
     #[inline]
-    pub fn is_empty(self) -> bool {
-        match self {
-            Hash::Packed(bytes) => bytes.is_empty(),
-            Hash::Large(large) => large.is_empty(),
-        }
+    pub fn get_with_deadline(self, field: &[u8]) -> Option<(Element<'a>, Option<i64>)> {
+        let (value, deadline_ms) = match self.form {
+            Form::Packed(bytes) => {
+                let name = packed::find(bytes, field, 1)?;
+                (packed::next_after(bytes, name.end)?.1, None)
+            }
+            Form::Expiring(payload) => {
+                let spans = expiring::find(payload, field)?;
+                (expiring::value_at(payload, &spans)?, expiring::deadline_at(payload, &spans))
+            }
+            Form::Large(large) => {
+                let field = large.get(field)?;
+                (Element::Bytes(field.value()), field.deadline_ms())
+            }
+        };
+        self.is_live(deadline_ms).then_some((value, deadline_ms))
     }
 
     /// The value of a field.
     #[inline]
     pub fn get(self, field: &[u8]) -> Option<Element<'a>> {
-        match self {
-            Hash::Packed(bytes) => {
-                let name = packed::find(bytes, field, 1)?;
-                packed::next_after(bytes, name.end).map(|(_, value)| value)
-            }
-            Hash::Large(large) => large.get(field).map(Element::Bytes),
-        }
+        self.get_with_deadline(field).map(|(value, _)| value)
     }
 
     /// Visits every field with its value.
     pub fn for_each(self, mut visit: impl FnMut(Element<'a>, Element<'a>)) {
-        match self {
-            Hash::Packed(bytes) => {
-                let mut elements = Elements::new(bytes).map(|(_, element)| element);
-                while let (Some(field), Some(value)) = (elements.next(), elements.next()) {
-                    visit(field, value);
-                }
+        self.form.for_each(|field, value, deadline_ms| {
+            if self.is_live(deadline_ms) {
+                visit(field, value);
             }
-            Hash::Large(large) => {
-                for field in large.iter() {
-                    let (name, value) = field.parts();
-                    visit(Element::Bytes(name), Element::Bytes(value));
-                }
-            }
-        }
+        });
     }
 
-    /// A field chosen with equal chance for each, with its value; `random(n)` gives a number below `n`.
+    /// Visits every field that is there, expired ones included, with its value and its deadline in ms since the epoch:
+    /// all that is needed to make the hash again (see [`Place::put`]).
+    pub fn for_each_stored(self, visit: impl FnMut(Element<'a>, Element<'a>, Option<i64>)) {
+        self.form.for_each(visit);
+    }
+
+    /// A field chosen with equal chance for each that is there, expired ones included, with its value; `random(n)`
+    /// gives a number below `n`.
     pub fn random(self, mut random: impl FnMut(usize) -> usize) -> Option<(Element<'a>, Element<'a>)> {
-        match self {
-            Hash::Packed([]) => None,
-            Hash::Packed(bytes) => {
+        match self.form {
+            Form::Packed([]) => None,
+            Form::Packed(bytes) => {
                 let fields = count_packed(bytes);
                 let (name, field) = packed::get(bytes, random(fields) * 2, fields * 2)?;
                 packed::next_after(bytes, name.end).map(|(_, value)| (field, value))
             }
-            Hash::Large(large) => {
+            Form::Expiring(payload) => {
+                let fields = expiring::count(payload);
+                if fields == 0 {
+                    return None;
+                }
+                expiring::fields(payload).nth(random(fields)).map(|field| (field.name, field.value))
+            }
+            Form::Large(large) => {
                 let (name, value) = large.random(random)?.parts();
                 Some((Element::Bytes(name), Element::Bytes(value)))
             }
         }
     }
 
-    /// Visits at least `count` fields from cursor `from` on, where there are as many, and all of a packed hash. Returns
-    /// the cursor to go on from, 0 at the end. A field that is there during the whole scan is visited.
+    /// Looks at at least `count` fields from cursor `from` on, where there are as many, and at all of a packed hash,
+    /// and visits those that have not expired. Returns the cursor to go on from, 0 at the end. A field that is there during
+    /// the whole scan is visited.
     pub fn scan(self, from: u64, count: usize, mut visit: impl FnMut(Element<'a>, Element<'a>)) -> u64 {
-        match self {
-            Hash::Packed(_) => {
+        match self.form {
+            Form::Packed(_) | Form::Expiring(_) => {
                 self.for_each(visit);
                 0
             }
             // No scan gives such a cursor.
-            Hash::Large(_) if from >> SCAN_BITS != 0 => 0,
-            Hash::Large(large) => {
+            Form::Large(_) if from >> SCAN_BITS != 0 => 0,
+            Form::Large(large) => {
                 let next = large.scan(from, count, |field| {
-                    let (name, value) = field.parts();
-                    visit(Element::Bytes(name), Element::Bytes(value));
+                    if self.is_live(field.deadline_ms()) {
+                        let (name, value) = field.parts();
+                        visit(Element::Bytes(name), Element::Bytes(value));
+                    }
                 });
                 next.unwrap_or(0)
             }
@@ -179,91 +348,12 @@ impl<'a> Hash<'a> {
     }
 }
 
-/// Where a field of an entry is, or would be; valid until the entry changes.
-#[derive(Clone, Debug)]
-pub struct Place(At);
-
-#[derive(Clone, Debug)]
-enum At {
-    Missing,
-    Packed { name: Range<usize>, value: Range<usize> },
-    Large(Position),
-}
-
-impl Place {
-    /// Finds a field.
-    pub fn find(entry: &Entry, field: &[u8]) -> Place {
-        Place(match Hash::of(entry.view()) {
-            Hash::Packed(bytes) => packed::find(bytes, field, 1)
-                .and_then(|name| packed::next_after(bytes, name.end).map(|(value, _)| At::Packed { name, value }))
-                .unwrap_or(At::Missing),
-            Hash::Large(large) => large.find(field).map_or(At::Missing, At::Large),
-        })
-    }
-
-    /// Whether the field is there.
-    #[inline]
-    pub fn is_present(&self) -> bool {
-        !matches!(self.0, At::Missing)
-    }
-
-    /// The field's value.
-    pub fn value<'a>(&self, entry: &'a Entry) -> Option<Element<'a>> {
-        match (&self.0, Hash::of(entry.view())) {
-            (At::Packed { name, .. }, Hash::Packed(bytes)) => {
-                packed::next_after(bytes, name.end).map(|(_, value)| value)
-            }
-            (At::Large(position), Hash::Large(large)) => Some(Element::Bytes(large.value_at(*position))),
-            _ => None,
-        }
-    }
-
-    /// Sets `field`, which was looked for here.
-    pub fn set(self, entry: &mut Entry, field: &[u8], value: &[u8], limits: Limits) {
-        let more_bytes = packed::encoded_len(value);
-        match self.0 {
-            At::Packed { value: range, .. } if limits.admits(value) => {
-                let bytes = entry.view().payload().len();
-                if bytes + more_bytes <= PACKED_BYTES_MAX {
-                    return with_scratch(|encoded| {
-                        packed::encode(value, encoded);
-                        entry.splice(range, encoded);
-                    });
-                }
-            }
-            At::Missing if limits.admits(field) && limits.admits(value) => {
-                if let Hash::Packed(bytes) = Hash::of(entry.view())
-                    && limits.has_room(bytes, more_bytes + packed::encoded_len(field))
-                {
-                    let end = bytes.len();
-                    return with_scratch(|encoded| {
-                        packed::encode(field, encoded);
-                        packed::encode(value, encoded);
-                        entry.splice(end..end, encoded);
-                    });
-                }
-            }
-            At::Large(position) => return large_mut(entry).set_at(position, value),
-            _ => {}
-        }
-        large_mut(entry).set(field, value);
-    }
-
-    /// Removes the field; whether it was there.
-    pub fn remove(self, entry: &mut Entry) -> bool {
-        match self.0 {
-            At::Missing => return false,
-            At::Packed { name, value } => entry.splice(name.start..value.end, &[]),
-            At::Large(position) => large_mut(entry).remove_at(position),
-        }
-        true
-    }
-}
-
 /// The table of an entry's fields; a packed hash becomes one.
 fn large_mut(entry: &mut Entry) -> &mut LargeHash {
-    if let Hash::Packed(bytes) = Hash::of(entry.view()) {
-        let large = LargeHash::from_packed(bytes);
+    let form = Form::of(entry.view());
+    if !matches!(form, Form::Large(_)) {
+        let mut large = LargeHash::default();
+        form.for_each(|field, value, deadline_ms| large.add_packed(field, value, deadline_ms));
         entry.set_object(Box::new(Object::Hash(large)));
     }
     match entry.object_mut() {
@@ -272,17 +362,24 @@ fn large_mut(entry: &mut Entry) -> &mut LargeHash {
     }
 }
 
+/// A table of the fields of a packed sequence of fields and values.
+fn large_of(packed: &[u8]) -> Box<Object> {
+    let mut large = LargeHash::default();
+    Form::Packed(packed).for_each(|field, value, _| large.add_packed(field, value, None));
+    Box::new(Object::Hash(large))
+}
+
 /// Makes a hash of `pairs`, of which the last for each field counts. Returns it with its number of fields.
 pub fn create<'p>(header: Header<'_>, pairs: impl Pairs<'p>, limits: Limits) -> (Entry, usize) {
     if !may_pack(pairs.clone(), limits) {
         let mut large = LargeHash::default();
-        let fields = pairs.filter(|(field, value)| large.set(field, value)).count();
+        let fields = pairs.filter(|(field, value)| large.set(field, value, Lifetime::Unlimited)).count();
         return (Entry::with_object(header, Box::new(Object::Hash(large))), fields);
     }
     with_scratch(|packed| {
         let fields = set_packed(packed, pairs);
         let entry = if packed.len() > PACKED_BYTES_MAX {
-            Entry::with_object(header, Box::new(Object::Hash(LargeHash::from_packed(packed))))
+            Entry::with_object(header, large_of(packed))
         } else {
             Entry::new(header, Encoding::PackedHash, &[packed])
         };
@@ -290,19 +387,17 @@ pub fn create<'p>(header: Header<'_>, pairs: impl Pairs<'p>, limits: Limits) -> 
     })
 }
 
-/// Sets the fields of a hash, of which the last for each field counts. Returns how many were new.
-pub fn set_all<'p>(entry: &mut Entry, mut pairs: impl Pairs<'p>, limits: Limits) -> usize {
-    if pairs.len() == 1
-        && let Some((field, value)) = pairs.next()
-    {
-        let place = Place::find(entry, field);
-        let is_new = !place.is_present();
-        place.set(entry, field, value, limits);
-        return usize::from(is_new);
+/// Sets the fields of a hash, of which the last for each field counts; they have no deadline from then on. Returns how
+/// many were new, or had expired at `now_ms`.
+pub fn set_all<'p>(entry: &mut Entry, pairs: impl Pairs<'p>, limits: Limits, now_ms: i64) -> usize {
+    if pairs.len() == 1 {
+        return set_each(entry, pairs, limits, now_ms);
     }
-    if matches!(Hash::of(entry.view()), Hash::Large(_)) || !may_pack(pairs.clone(), limits) {
-        let large = large_mut(entry);
-        return pairs.filter(|(field, value)| large.set(field, value)).count();
+    if !may_pack(pairs.clone(), limits) {
+        large_mut(entry);
+    }
+    if !matches!(Form::of(entry.view()), Form::Packed(_)) {
+        return set_each(entry, pairs, limits, now_ms);
     }
     with_scratch(|scratch| {
         scratch.extend_from_slice(entry.view().payload());
@@ -310,12 +405,24 @@ pub fn set_all<'p>(entry: &mut Entry, mut pairs: impl Pairs<'p>, limits: Limits)
         let fits = scratch.len() / PAIR_BYTES_MIN <= limits.fields || count_packed(scratch) <= limits.fields;
         // Only what grew can have passed a limit: a hash that was packed under other limits stays so.
         if (added > 0 && !fits) || scratch.len() > PACKED_BYTES_MAX {
-            entry.set_object(Box::new(Object::Hash(LargeHash::from_packed(scratch))));
+            entry.set_object(large_of(scratch));
         } else {
             entry.set_payload(Encoding::PackedHash, &[scratch]);
         }
         added
     })
+}
+
+/// [`set_all`], one field after the other.
+#[inline]
+fn set_each<'p>(entry: &mut Entry, pairs: impl Pairs<'p>, limits: Limits, now_ms: i64) -> usize {
+    let mut added = 0;
+    for (field, value) in pairs {
+        let place = Place::find(entry, field);
+        added += usize::from(!place.is_live(entry, now_ms));
+        place.set(entry, field, value, limits);
+    }
+    added
 }
 
 /// Fields and values as a command gives them.

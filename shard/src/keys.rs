@@ -4,6 +4,8 @@
 //! hits and misses and notes the access. [`Keys::find_mut`] is for changing. Every change that a client could notice is
 //! told to [`Keys::changed`], once a key: what follows from a change (log, watched keys, notifications) hangs there.
 
+use std::ops::RangeInclusive;
+
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
@@ -13,12 +15,16 @@ use crate::entry::{Entry, EntryRef, Kind};
 use crate::error::CommandError;
 use crate::events::Class;
 use crate::hash_key;
+use crate::image::Image;
 use crate::remains::Remains;
 use crate::settings::Settings;
-use crate::slot::key_slot;
+use crate::slot::{SLOTS, key_slot};
 use crate::table::{Position, Table};
 
 pub use crate::database::{Database, EntryMut};
+
+mod fields;
+mod images;
 
 /// What a shard counts about its keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +35,8 @@ pub struct KeyStats {
     pub misses: u64,
     /// Keys removed because they had expired.
     pub expired: u64,
+    /// Fields of hashes removed because they had expired.
+    pub expired_fields: u64,
     /// Keys removed to make room.
     pub evicted: u64,
     /// Objects freed piecemeal.
@@ -46,15 +54,27 @@ pub struct Keys {
     now_ms: i64,
     /// Settings that commands depend on.
     pub settings: Settings,
+    /// The slots whose keys this shard owns.
+    pub owned_slots: RangeInclusive<u16>,
     /// Counters.
     pub stats: KeyStats,
     /// For commands that choose at random, and for eviction.
     pub random: SmallRng,
     /// Whether reading leaves access stamps as they are (`CLIENT NO-TOUCH`).
     pub no_touch: bool,
+    /// Keys that were evicted, with their databases, for whoever keeps a log and takes them out; `None` where nobody does.
+    pub evicted: Option<Vec<(usize, Box<[u8]>)>>,
+    /// Whether what has expired stays, though it is not found, and nothing is evicted (`CLIENT PAUSE`).
+    pub paused: bool,
+    /// Whether that holds for the call in progress: a write that is executed nevertheless changes the keyspace anyway.
+    keeps_expired: bool,
     /// What is noted of what happens to keys.
     pub observed: Observed,
     changes: Vec<Change>,
+    /// The image in the making, if one is.
+    image: Option<Box<Image>>,
+    /// The mark of entries that need not be saved.
+    mark: bool,
     remains: Remains,
 }
 
@@ -67,11 +87,17 @@ impl Keys {
             slot: None,
             now_ms: 0,
             settings,
+            owned_slots: 0..=(SLOTS - 1) as u16,
             stats: KeyStats::default(),
             random: SmallRng::seed_from_u64(seed),
             no_touch: false,
+            evicted: None,
+            paused: false,
+            keeps_expired: false,
             observed: Observed::default(),
             changes: Vec::new(),
+            image: None,
+            mark: false,
             remains: Remains::default(),
         };
         keys.databases.resize_with(databases.max(1), Database::default);
@@ -87,6 +113,12 @@ impl Keys {
         self.selected = database;
         self.now_ms = now_ms;
         self.slot = slot;
+        self.keeps_expired = self.paused;
+    }
+
+    /// Has the call in progress remove what has expired even during a pause.
+    pub(crate) fn remove_expired_though_paused(&mut self) {
+        self.keeps_expired = false;
     }
 
     /// The time of the call in progress, in ms since the epoch.
@@ -129,7 +161,9 @@ impl Keys {
         let database = &self.databases[self.selected];
         let position = database.find(slot, hash_key(key), key)?;
         if database.at(slot, position).deadline_ms().is_some_and(|deadline_ms| deadline_ms <= self.now_ms) {
-            self.expire_at(slot, position);
+            if !self.keeps_expired {
+                self.expire_at(slot, position);
+            }
             return None;
         }
         Some((slot, position))
@@ -173,12 +207,18 @@ impl Keys {
         if found.is_some() {
             self.stats.hits += 1;
         } else {
-            self.stats.misses += 1;
-            if self.observed.misses {
-                self.note(Class::Miss, "keymiss", key);
-            }
+            self.count_miss(key);
         }
         found
+    }
+
+    /// Counts a look-up for reading that did not find its key.
+    #[inline]
+    pub fn count_miss(&mut self, key: &[u8]) {
+        self.stats.misses += 1;
+        if self.observed.misses {
+            self.note(Class::Miss, "keymiss", key);
+        }
     }
 
     #[inline]
@@ -200,6 +240,12 @@ impl Keys {
         }
     }
 
+    /// A key that was looked up in this call already, without removing it if it has expired.
+    pub fn get(&self, key: &[u8]) -> Option<EntryRef<'_>> {
+        let entry = self.table(self.slot_of(key))?.get(hash_key(key), key)?;
+        Some(entry).filter(|entry| entry.deadline_ms().is_none_or(|deadline_ms| deadline_ms > self.now_ms))
+    }
+
     /// Finds a key without counting or noting anything.
     #[inline]
     pub fn peek(&mut self, key: &[u8]) -> Option<EntryRef<'_>> {
@@ -207,10 +253,20 @@ impl Keys {
         Some(self.databases[self.selected].at(slot, position))
     }
 
+    /// Finds a key without counting or noting anything, and its type must be `kind`.
+    #[inline]
+    pub fn peek_kind(&mut self, key: &[u8], kind: Kind) -> Result<Option<EntryRef<'_>>, CommandError> {
+        match self.peek(key) {
+            Some(entry) if entry.kind() != kind => Err(CommandError::WRONG_TYPE),
+            found => Ok(found),
+        }
+    }
+
     /// Finds a key to change it; the access is noted.
     #[inline]
     pub fn find_mut(&mut self, key: &[u8]) -> Option<EntryMut<'_>> {
         let (slot, position) = self.locate(key)?;
+        self.save_before_change(slot, position);
         let mut entry = self.databases[self.selected].at_mut(slot, position);
         if !self.no_touch {
             let stamp = entry.view().access();
@@ -249,6 +305,7 @@ impl Keys {
         let key = entry.view().key();
         match self.locate(key) {
             Some((slot, position)) => {
+                self.save_before_change(slot, position);
                 let mut place = self.databases[self.selected].at_mut(slot, position);
                 let old = std::mem::replace(&mut *place, entry);
                 drop(place);
@@ -260,7 +317,8 @@ impl Keys {
 
     /// Adds an entry whose key is not there.
     #[inline]
-    pub fn add(&mut self, entry: Entry) {
+    pub fn add(&mut self, mut entry: Entry) {
+        entry.set_mark(self.mark);
         let key = entry.view().key();
         let (slot, hash) = (self.slot_of(key), hash_key(key));
         if self.observed.new_keys {
@@ -272,6 +330,7 @@ impl Keys {
     /// Takes an entry out.
     pub fn take(&mut self, key: &[u8]) -> Option<Entry> {
         let (slot, position) = self.locate(key)?;
+        self.save_before_change(slot, position);
         Some(self.databases[self.selected].remove(slot, position))
     }
 
@@ -319,6 +378,20 @@ impl Keys {
         }
     }
 
+    /// Removes a key that has lost its last element. The change that took it is counted already.
+    pub fn remove_emptied(&mut self, key: &[u8]) {
+        if self.remove(key) {
+            self.unchanged(Class::Generic, "del", key);
+        }
+    }
+
+    /// Notes an event of a call that left `key` as it was, where Redis tells of it all the same.
+    pub fn unchanged(&mut self, class: Class, event: &'static str, key: &[u8]) {
+        if self.observed.changes {
+            self.note(class, event, key);
+        }
+    }
+
     #[cold]
     fn note(&mut self, class: Class, event: &'static str, key: &[u8]) {
         self.changes.push(Change { database: self.selected, class, event, key: key.into() });
@@ -335,10 +408,27 @@ impl Keys {
         std::mem::take(&mut self.changes)
     }
 
+    /// Notes that `key` changed where Redis has no event for it: in how its value is represented, or as a side effect.
+    #[inline]
+    pub fn changed_without_event(&mut self, _key: &[u8]) {
+        self.stats.dirty += 1;
+    }
+
+    /// Notes that `key` changed because something expired in it: like [`Keys::changed`], but no change that the command
+    /// in progress made.
+    pub fn changed_by_time(&mut self, class: Class, event: &'static str, key: &[u8]) {
+        let dirty = self.stats.dirty;
+        self.changed(class, event, key);
+        self.stats.dirty = dirty;
+    }
+
     /// Removes every key of database `database`; returns how many there were. Memory is freed piecemeal.
     pub fn flush(&mut self, database: usize) -> usize {
         let len = self.databases[database].len();
-        self.remains.add_tables(self.databases[database].take_tables());
+        if len > 0 {
+            self.abandon_image();
+        }
+        self.remains.add_content(self.databases[database].take_content());
         if database == 0 {
             self.databases[0].prepare();
         }
@@ -348,6 +438,7 @@ impl Keys {
 
     /// Exchanges two databases.
     pub fn swap_databases(&mut self, one: usize, other: usize) {
+        self.abandon_image();
         self.databases.swap(one, other);
         self.stats.dirty += 1;
     }

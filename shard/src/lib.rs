@@ -5,7 +5,8 @@
 //!
 //! - memory: [`slab`] (blocks), [`entry`] (a key and its value in one block), [`table`] (entries by hash);
 //! - values: [`packed`] and [`ordered`] sequences, the collections ([`hash`], [`list`], [`set`], [`sorted_set`]) and
-//!   [`limit`]ers;
+//!   [`limit`]ers; strings as [`bits`] and as [`hyperloglog`]s, scores as places ([`geo`]);
+//! - [`rdb`]: values in Redis's own format;
 //! - [`database`]: a table a slot; [`keys`]: the keyspace with expiry; [`eviction`] and [`expiry`] keep it in bounds;
 //! - [`commands`]: a file a family, each command with all that is known of it ([`command`]);
 //! - [`shard`]: executes commands.
@@ -17,6 +18,7 @@ use rapidhash::v3::{RapidSecrets, rapidhash_v3_nano_inline};
 pub mod access;
 mod arena;
 pub mod args;
+pub mod bits;
 pub mod changes;
 mod chunk;
 pub mod command;
@@ -28,16 +30,22 @@ pub mod error;
 pub mod events;
 pub mod eviction;
 pub mod expiry;
+mod field_deadlines;
+pub mod geo;
 pub mod glob;
 pub mod hash;
 pub mod huge_pages;
+pub mod hyperloglog;
+pub mod image;
 pub mod keys;
 pub mod limit;
 pub mod list;
+pub mod log;
 pub mod number;
 pub mod object;
 pub mod ordered;
 pub mod packed;
+pub mod rdb;
 mod remains;
 pub mod reply;
 pub mod scan;

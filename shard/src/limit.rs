@@ -95,6 +95,17 @@ pub trait Limiter: Copy {
     fn decide(state: Option<Self>, request: Request) -> Result<Decision<Self>, CommandError>;
 }
 
+/// Whether bytes of foreign origin, as many as `encoding` has, are a state that a limiter may be in.
+pub fn is_sound(encoding: Encoding, state: &[u8]) -> bool {
+    /// Bytes of the window's length, with which the states begin that keep it.
+    const WINDOW_BYTES: usize = 5;
+    match encoding {
+        Encoding::FixedLimit => state.last().is_some_and(|high| high & 0x80 == 0),
+        Encoding::SlidingLimit | Encoding::TokenLimit => state.iter().take(WINDOW_BYTES).any(|byte| *byte != 0),
+        _ => false,
+    }
+}
+
 /// The error for a deadline or a window that cannot be stored.
 fn invalid_window() -> CommandError {
     CommandError::invalid_expire_time("limit")

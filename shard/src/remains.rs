@@ -1,6 +1,7 @@
 //! What is too large to be freed at once: removed from the keyspace, and freed piecemeal between commands.
 
 use crate::entry::Entry;
+use crate::field_deadlines::FieldDeadlines;
 use crate::object::Object;
 use crate::slot_tables::SlotTables;
 
@@ -14,6 +15,8 @@ pub(crate) struct Remains {
     objects: Vec<Object>,
     /// The tables of flushed databases.
     tables: Vec<SlotTables>,
+    /// The lists of hashes with expiring fields that belonged to them.
+    field_deadlines: Vec<FieldDeadlines>,
 }
 
 impl Remains {
@@ -29,14 +32,18 @@ impl Remains {
         false
     }
 
-    pub(crate) fn add_tables(&mut self, tables: SlotTables) {
+    /// Keeps the content of a flushed database.
+    pub(crate) fn add_content(&mut self, (tables, field_deadlines): (SlotTables, FieldDeadlines)) {
         if !tables.is_empty() {
             self.tables.push(tables);
+        }
+        if !field_deadlines.is_empty() {
+            self.field_deadlines.push(field_deadlines);
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.objects.is_empty() && self.tables.is_empty()
+        self.objects.is_empty() && self.tables.is_empty() && self.field_deadlines.is_empty()
     }
 
     /// Objects that wait, and databases.
@@ -53,6 +60,14 @@ impl Remains {
                 let before = object.elements();
                 if object.reclaim(left) {
                     self.objects.pop();
+                }
+                left = left.saturating_sub(before.min(left).max(1));
+                continue;
+            }
+            if let Some(deadlines) = self.field_deadlines.last_mut() {
+                let before = deadlines.len();
+                if deadlines.reclaim(left) {
+                    self.field_deadlines.pop();
                 }
                 left = left.saturating_sub(before.min(left).max(1));
                 continue;

@@ -165,6 +165,17 @@ impl<'a> Reply<'a> {
         }
     }
 
+    /// A double whose digits are given; a bulk string in RESP2.
+    pub fn double_text(&mut self, digits: &[u8]) {
+        if self.is_resp3() {
+            self.out.push(b',');
+            self.out.extend_from_slice(digits);
+            self.out.extend_from_slice(b"\r\n");
+        } else {
+            self.bulk(digits);
+        }
+    }
+
     /// A double as a bulk string.
     pub fn bulk_double(&mut self, value: f64) {
         // The text takes at most 24 bytes, so its length has one digit or two.

@@ -168,16 +168,22 @@ impl Keys {
     }
 
     /// A key of database `database`, each with the same chance; those found expired before `now_ms` are removed. `None`
-    /// when there is no key, or when a thousand in a row had expired.
+    /// when there is no key, or when a thousand in a row had expired. During a pause, when none is removed, the last of
+    /// these is returned, as in Redis.
     pub fn random_key(&mut self, database: usize, now_ms: i64) -> Option<Box<[u8]>> {
         self.begin(database, now_ms, None);
+        let mut expired = None;
         for _ in 0..RANDOM_TRIES {
-            let key: Box<[u8]> = self.sample_in(database)?.key().into();
-            if !self.remove_expired(&key) {
+            let entry = self.sample_in(database)?;
+            let is_live = entry.deadline_ms().is_none_or(|deadline_ms| deadline_ms > now_ms);
+            let key: Box<[u8]> = entry.key().into();
+            if is_live {
                 return Some(key);
             }
+            self.remove_expired(&key);
+            expired = Some(key);
         }
-        None
+        expired.filter(|_| self.paused)
     }
 
     /// Number of keys of a database, expired ones included that nobody has noticed yet.
@@ -195,6 +201,29 @@ impl Keys {
         let table = self.databases()[database].table(slot);
         for entry in table.into_iter().flat_map(|table| table.iter()).take(count) {
             visit(entry.key());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_are_read_as_the_reference_server_reads_them() {
+        let cases: [(&str, Option<u64>); 9] = [
+            ("0", Some(0)),
+            ("", Some(0)),
+            ("007", Some(7)),
+            ("+5", Some(5)),
+            ("-1", Some(u64::MAX)),
+            ("18446744073709551615", Some(u64::MAX)),
+            ("18446744073709551616", None),
+            (" 1", None),
+            ("-", None),
+        ];
+        for (word, cursor) in cases {
+            assert_eq!(parse_cursor(word.as_bytes()).ok(), cursor, "{word}");
         }
     }
 }

@@ -78,6 +78,8 @@ pub struct Settings {
     pub zset_max_listpack_value: usize,
     /// Size of a list's packed nodes: positive, in elements; negative, -1 to -5 for 4 to 64 KiB.
     pub list_max_listpack_size: i64,
+    /// Longest sparse HyperLogLog, in bytes.
+    pub hll_sparse_max_bytes: usize,
     /// Longest bulk string, in bytes.
     pub proto_max_bulk_len: usize,
     /// Memory the whole process may use, in bytes; 0 for no limit.
@@ -92,6 +94,8 @@ pub struct Settings {
     pub lfu_decay_time: u64,
     /// How hard active expiry works, 1 to 10.
     pub active_expire_effort: u64,
+    /// Whether the keys of a command may be in several slots of this shard (`--cross-slot allow`).
+    pub cross_slot: bool,
     /// Whether keys are removed once expired without being touched.
     pub active_expire: bool,
 }
@@ -107,6 +111,7 @@ impl Default for Settings {
             zset_max_listpack_entries: 128,
             zset_max_listpack_value: 64,
             list_max_listpack_size: -2,
+            hll_sparse_max_bytes: 3000,
             proto_max_bulk_len: 512 * 1024 * 1024,
             maxmemory: 0,
             maxmemory_policy: EvictionPolicy::NoEviction,
@@ -114,6 +119,7 @@ impl Default for Settings {
             lfu_log_factor: 10,
             lfu_decay_time: 1,
             active_expire_effort: 1,
+            cross_slot: false,
             active_expire: true,
         }
     }

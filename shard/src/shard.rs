@@ -1,6 +1,6 @@
 //! A shard: executes commands on its keys.
 
-use crate::args::Args;
+use crate::args::{Args, OwnedArgs};
 use crate::command::{Command, Flags};
 use crate::context::Context;
 use crate::error::CommandError;
@@ -34,6 +34,8 @@ pub struct Outcome {
     pub error: Option<CommandError>,
     /// What it waits for, if it replied nothing because it waits.
     pub wait: Option<Wait>,
+    /// What the log is to hold instead of the command, where its own words do not say what it did.
+    pub logged: Option<OwnedArgs>,
 }
 
 /// The keys of one core and all that happens to them.
@@ -64,12 +66,15 @@ impl Shard {
         } else {
             true
         };
-        let mut wait = None;
+        if self.keys.paused && command.spec.flags.has(Flags::WRITE) {
+            self.keys.remove_expired_though_paused();
+        }
+        let (mut wait, mut logged) = (None, None);
         let result = if room {
             let (reply, may_wait) = (Reply::new(out, call.protocol), call.may_wait);
-            let mut context = Context { keys: &mut self.keys, reply, may_wait, wait: None };
+            let mut context = Context { keys: &mut self.keys, reply, may_wait, wait: None, logged: None };
             let result = (command.run)(&mut context, args);
-            wait = context.wait;
+            (wait, logged) = (context.wait, context.logged);
             result
         } else {
             Err(CommandError::OUT_OF_MEMORY)
@@ -79,6 +84,6 @@ impl Shard {
             out.truncate(start);
             Reply::new(out, call.protocol).error(error);
         }
-        Outcome { changes: self.keys.stats.dirty - before, error, wait }
+        Outcome { changes: self.keys.stats.dirty - before, error, wait, logged }
     }
 }

@@ -627,10 +627,24 @@ impl<T: Block> Table<T> {
         marked_only: bool,
         mut visit: impl FnMut(T::Ref<'a>),
     ) -> (usize, Option<u64>) {
+        self.walk(from, count, |word, _| {
+            if !marked_only || word & MARK != 0 {
+                // SAFETY: the table owns the block and stays borrowed.
+                visit(unsafe { T::view(address(word)) });
+            }
+        })
+    }
+
+    /// As [`Table::scan`], but gives the positions of the blocks, which are good until the table changes.
+    pub fn scan_positions(&self, from: u64, count: usize, positions: &mut Vec<Position>) -> Option<u64> {
+        self.walk(from, count, |_, position| positions.push(position)).1
+    }
+
+    fn walk(&self, from: u64, count: usize, mut visit: impl FnMut(u64, Position)) -> (usize, Option<u64>) {
         let mut from = from << (64 - SCAN_BITS);
         let mut visited = 0;
         loop {
-            let (_, segment, depth) = self.segment_for(from);
+            let (number, segment, depth) = self.segment_for(from);
             let base = tag_base(depth);
             let words = segment.words();
             let mut index = segment.lower_bound(tag_of(from, depth), depth);
@@ -644,11 +658,8 @@ impl<T: Block> Table<T> {
                 }
                 last_tag = Some(tag);
                 visited += 1;
+                visit(word, Position { segment: number, index: index as u32 });
                 index += 1;
-                if !marked_only || word & MARK != 0 {
-                    // SAFETY: the table owns the block and stays borrowed.
-                    visit(unsafe { T::view(address(word)) });
-                }
             }
             if depth == 0 {
                 return (visited, None);

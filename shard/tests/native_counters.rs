@@ -344,6 +344,7 @@ fn words_that_do_not_fit_are_refused() {
     let mut shard = support::shard(Settings::default(), 1);
     let expire = |command: &str| format!("-ERR invalid expire time in '{command}' command\r\n");
     let syntax = || "-ERR syntax error\r\n".to_string();
+    let wrong_arity = |command: &str| format!("-ERR wrong number of arguments for '{command}' command\r\n");
     let positive = || "-ERR value is out of range, must be positive\r\n".to_string();
     for (line, expected) in [
         ("INCR k EX 0", expire("incr")),
@@ -354,9 +355,9 @@ fn words_that_do_not_fit_are_refused() {
         ("SET k 1 IFGT EX 0", expire("set")),
         ("INCR k EX one", NOT_AN_INTEGER.into()),
         ("INCR k EX", syntax()),
-        ("INCR k EXAT 99999999999", syntax()),
+        ("INCR k EXAT 99999999999", wrong_arity("incr")),
         ("INCR k EX 1 PX 1", syntax()),
-        ("INCR k MAX 5", syntax()),
+        ("INCR k MAX 5", wrong_arity("incr")),
         ("INCRBY k 1 MAX", syntax()),
         ("INCRBY k 1 MAX 1 MAX 2", syntax()),
         ("INCRBY k 1 EX 1 PX 1", syntax()),

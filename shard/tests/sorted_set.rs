@@ -510,7 +510,10 @@ fn an_increment_gives_a_deadline_only_to_the_key_it_creates() {
         assert_eq!(text(&mut shard, line), "-ERR invalid expire time in 'zincrby' command\r\n");
     }
     assert_eq!(text(&mut shard, "ZINCRBY key 1 a EX"), "-ERR syntax error\r\n");
-    assert_eq!(text(&mut shard, "ZINCRBY key 1 a KEEPTTL 1"), "-ERR syntax error\r\n");
+    assert_eq!(
+        text(&mut shard, "ZINCRBY key 1 a KEEPTTL 1"),
+        "-ERR wrong number of arguments for 'zincrby' command\r\n"
+    );
 }
 
 #[test]

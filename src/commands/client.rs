@@ -1,4 +1,4 @@
-//! `CLIENT …`: what connections are there, their names, and ending them.
+//! `CLIENT …`: what connections are there, their names, how they are served, and ending them.
 
 use ruvio_shard::args::Args;
 use ruvio_shard::command::{Categories, Flags, Group, Spec};
@@ -13,6 +13,7 @@ use crate::core::client::{Client, ClientKey};
 use crate::core::subscriber_counts::Topic;
 use crate::core::waiting::Ending;
 
+mod flow;
 mod tracking;
 
 pub use tracking::mode_after;
@@ -105,6 +106,36 @@ pub static COMMANDS: &[ServerCommand] = &[
         "Ends the waiting of a connection.",
         "client-id [TIMEOUT | ERROR]",
         unblock,
+    ),
+    command(
+        "client|pause",
+        -3,
+        ADMIN,
+        "3.0.0",
+        "O(1)",
+        "Has the commands of all connections, or their writes, wait.",
+        "timeout [WRITE | ALL]",
+        flow::pause,
+    ),
+    command(
+        "client|unpause",
+        2,
+        ADMIN,
+        "6.2.0",
+        "O(N) where N is the number of connections that wait",
+        "Ends a pause.",
+        "",
+        flow::unpause,
+    ),
+    command(
+        "client|reply",
+        3,
+        ANYTIME,
+        "3.2.0",
+        "O(1)",
+        "Chooses whether the connection's commands are answered.",
+        "<ON | OFF | SKIP>",
+        flow::reply,
     ),
     command(
         "client|tracking",
@@ -271,7 +302,7 @@ fn list(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Wait)
 }
 
-/// A client's line in `CLIENT LIST`, in the format of Redis 7.2. `executing` is how many bytes of words the client has in
+/// A client's line in `CLIENT LIST`, in the format of Redis 7.2, with what later versions show besides. `executing` is how many bytes of words the client has in
 /// execution.
 fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
     use std::io::Write;
@@ -283,7 +314,7 @@ fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
         (client.monitor, 'O'),
         (client.subscriptions.is_some(), 'P'),
         (client.transaction.is_some(), 'x'),
-        (client.blocked_at.is_some(), 'b'),
+        (client.blocked_at.is_some() || client.postponed, 'b'),
         (tracking.is_some(), 't'),
         (tracking.is_some_and(|tracking| tracking.is_broken), 'R'),
         (tracking.is_some_and(|tracking| tracking.mode.broadcast), 'B'),
@@ -333,6 +364,7 @@ fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
         .map(|topic| client.subscriptions.as_ref().map_or(0, |subscriptions| subscriptions.count(topic)));
     write(format_args!("flags={flags} db={} ", client.database));
     write(format_args!("sub={channels} psub={patterns} ssub={shard_channels} multi={queued} "));
+    write(format_args!("watch={} ", client.watched_keys.len()));
     let input_room = client.input.capacity() - client.input.len();
     write(format_args!(
         "qbuf={} qbuf-free={input_room} argv-mem={executing} multi-mem={queued_bytes} ",
@@ -346,7 +378,10 @@ fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
     line.extend_from_slice(&client.library_name);
     line.extend_from_slice(b" lib-ver=");
     line.extend_from_slice(&client.library_version);
-    line.push(b'\n');
+    // Those that have ended.
+    let commands = client.commands.saturating_sub(u64::from(executing > 0 || client.blocked_at.is_some()));
+    let (bytes_in, bytes_out) = (client.bytes_in, client.bytes_out);
+    line.extend_from_slice(format!(" tot-net-in={bytes_in} tot-net-out={bytes_out} tot-cmds={commands}\n").as_bytes());
     line
 }
 

@@ -37,7 +37,7 @@ pub static COMMANDS: &[ServerCommand] = &[
         },
         run: None,
     },
-    command("cluster|slots", 2, "3.0.0", EACH_NODE, "Returns which node owns which slots.", "", slots),
+    ServerCommand { spec: Spec { flags: ANYTIME.and(Flags::DEPRECATED), ..SLOTS_COMMAND.spec }, ..SLOTS_COMMAND },
     command("cluster|shards", 2, "7.0.0", EACH_NODE, "Describes the shards and their nodes.", "", shards),
     command("cluster|nodes", 2, "3.0.0", EACH_NODE, "Describes the nodes, one a line.", "", nodes),
     command("cluster|info", 2, "3.0.0", "O(1)", "Describes the state of the cluster.", "", info),
@@ -71,12 +71,15 @@ pub static COMMANDS: &[ServerCommand] = &[
         keys_in_slot,
     ),
     command("cluster|links", 2, "7.0.0", EACH_NODE, "Returns the links of the cluster bus: none.", "", links),
-    command("cluster|help", 2, "5.0.0", "O(1)", "Lists the subcommands.", "", help),
+    command("cluster|help", 2, "5.0.0", "O(1)", "Lists the subcommands.", "", describe_subcommands),
     connection_command("readonly", Flags::FAST.and(Flags::LOADING).and(Flags::STALE), READ_ONLY_SUMMARY, read_only),
     connection_command("readwrite", Flags::FAST.and(Flags::LOADING).and(Flags::STALE), READ_WRITE_SUMMARY, read_write),
     connection_command("asking", Flags::FAST, ASKING_SUMMARY, asking),
 ];
 
+const ANYTIME: Flags = Flags::LOADING.and(Flags::STALE);
+const SLOTS_COMMAND: ServerCommand =
+    command("cluster|slots", 2, "3.0.0", EACH_NODE, "Returns which node owns which slots.", "", slots);
 const READ_ONLY_SUMMARY: &str = "Allows the connection to read from replicas.";
 const READ_WRITE_SUMMARY: &str = "Takes READONLY back.";
 const ASKING_SUMMARY: &str = "Follows an ASK redirection; there are none, since slots do not move.";
@@ -90,7 +93,7 @@ const fn command(
     syntax: &'static str,
     run: Run,
 ) -> ServerCommand {
-    let (flags, categories, group) = (Flags::LOADING.and(Flags::STALE), Categories::NONE, Group::Cluster);
+    let (flags, categories, group) = (ANYTIME, Categories::NONE, Group::Cluster);
     let spec = Spec { name, arity, flags, keys: &[], categories, group, since, complexity, summary, syntax };
     ServerCommand { spec, run: Some(run) }
 }
@@ -111,11 +114,26 @@ const fn connection_command(name: &'static str, flags: Flags, summary: &'static 
     ServerCommand { spec, run: Some(run) }
 }
 
+/// Refuses when the process does not show itself as a cluster: keys of a command may be in several slots then, which
+/// clients that know of slots would not send.
+fn check_enabled(request: &Request<'_>) -> Result<(), CommandError> {
+    if request.core.process.options.cross_slot {
+        return Err(CommandError::new("ERR This instance has cluster support disabled"));
+    }
+    Ok(())
+}
+
+fn describe_subcommands(request: &mut Request<'_>) -> Result<Flow, CommandError> {
+    check_enabled(request)?;
+    help(request)
+}
+
 fn local_ip(request: &mut Request<'_>) -> IpAddr {
     request.client().local.ip()
 }
 
 fn slots(request: &mut Request<'_>) -> Result<Flow, CommandError> {
+    check_enabled(request)?;
     let local = local_ip(request);
     let process = request.core.process.clone();
     let shards = process.options.shards;
@@ -138,6 +156,7 @@ fn slots(request: &mut Request<'_>) -> Result<Flow, CommandError> {
 }
 
 fn shards(request: &mut Request<'_>) -> Result<Flow, CommandError> {
+    check_enabled(request)?;
     let local = local_ip(request);
     let process = request.core.process.clone();
     let shards = process.options.shards;
@@ -210,6 +229,7 @@ fn my_shard(request: &mut Request<'_>) -> Option<usize> {
 }
 
 fn nodes(request: &mut Request<'_>) -> Result<Flow, CommandError> {
+    check_enabled(request)?;
     let local = local_ip(request);
     let myself = my_shard(request);
     let core = &*request.core;
@@ -223,6 +243,7 @@ fn nodes(request: &mut Request<'_>) -> Result<Flow, CommandError> {
 }
 
 fn info(request: &mut Request<'_>) -> Result<Flow, CommandError> {
+    check_enabled(request)?;
     let shards = request.core.process.options.shards;
     let myself = my_shard(request);
     let my_epoch = myself.map_or(0, epoch);
@@ -246,6 +267,7 @@ fn info(request: &mut Request<'_>) -> Result<Flow, CommandError> {
 }
 
 fn my_id(request: &mut Request<'_>) -> Result<Flow, CommandError> {
+    check_enabled(request)?;
     let myself = my_shard(request);
     let process = &request.core.process;
     let id = myself.map_or(&process.router_id, |shard| &process.node_ids[shard]).clone();
@@ -254,12 +276,14 @@ fn my_id(request: &mut Request<'_>) -> Result<Flow, CommandError> {
 }
 
 fn my_shard_id(request: &mut Request<'_>) -> Result<Flow, CommandError> {
+    check_enabled(request)?;
     let id = request.core.process.shard_ids[request.core.number].clone();
     request.reply().bulk(id.as_bytes());
     Ok(Flow::Done)
 }
 
 fn slot_of_key(request: &mut Request<'_>) -> Result<Flow, CommandError> {
+    check_enabled(request)?;
     let slot = key_slot(request.args.at(2));
     request.reply().integer(i64::from(slot));
     Ok(Flow::Done)
@@ -271,6 +295,7 @@ fn valid_slot(number: i64) -> Option<u16> {
 }
 
 fn count_keys_in_slot(request: &mut Request<'_>) -> Result<Flow, CommandError> {
+    check_enabled(request)?;
     let number = number::parse_i64(request.args.at(2)).ok_or(CommandError::NOT_AN_INTEGER)?;
     let slot = valid_slot(number).ok_or_else(|| CommandError::new("ERR Invalid slot"))?;
     let database = request.client().database;
@@ -282,6 +307,7 @@ fn count_keys_in_slot(request: &mut Request<'_>) -> Result<Flow, CommandError> {
 }
 
 fn keys_in_slot(request: &mut Request<'_>) -> Result<Flow, CommandError> {
+    check_enabled(request)?;
     let number = |place| number::parse_i64(request.args.at(place)).ok_or(CommandError::NOT_AN_INTEGER);
     let (slot, count) = (number(2)?, number(3)?);
     let (Some(slot), Ok(count)) = (valid_slot(slot), usize::try_from(count)) else {
@@ -299,17 +325,20 @@ fn keys_in_slot(request: &mut Request<'_>) -> Result<Flow, CommandError> {
 
 /// No node talks to another over a bus: all live in this process.
 fn links(request: &mut Request<'_>) -> Result<Flow, CommandError> {
+    check_enabled(request)?;
     request.reply().array(0);
     Ok(Flow::Done)
 }
 
 fn read_only(request: &mut Request<'_>) -> Result<Flow, CommandError> {
+    check_enabled(request)?;
     request.client().read_only = true;
     request.reply().ok();
     Ok(Flow::Done)
 }
 
 fn read_write(request: &mut Request<'_>) -> Result<Flow, CommandError> {
+    check_enabled(request)?;
     request.client().read_only = false;
     request.reply().ok();
     Ok(Flow::Done)
@@ -317,6 +346,7 @@ fn read_write(request: &mut Request<'_>) -> Result<Flow, CommandError> {
 
 /// Changes nothing: a slot is only ever where its owner is, so no command is let through that was not before.
 fn asking(request: &mut Request<'_>) -> Result<Flow, CommandError> {
+    check_enabled(request)?;
     request.reply().ok();
     Ok(Flow::Done)
 }

@@ -6,7 +6,7 @@ use ruvio_shard::glob;
 
 use super::help::help;
 use super::{Flow, Request, ServerCommand};
-use crate::configuration::parameters::{self, PARAMETERS};
+use crate::configuration::parameters;
 
 const CONFIG: Spec = Spec {
     name: "config",
@@ -90,7 +90,7 @@ fn get(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     let process = &request.core.process;
     let configuration = process.configuration();
     let mut found: Vec<(&str, Vec<u8>)> = Vec::new();
-    for parameter in PARAMETERS {
+    for parameter in parameters::all() {
         for name in [Some(parameter.name), parameter.alias].into_iter().flatten() {
             if asked(name) {
                 found.push((name, parameter.show(&configuration, &process.options)));
@@ -133,9 +133,10 @@ fn set(request: &mut Request<'_>) -> Result<Flow, CommandError> {
         }
         changes.push((parameter, by_alias, name, value));
     }
-    request.core.process.change_configuration(|configuration| {
+    let process = &request.core.process;
+    process.change_configuration(|configuration| {
         changes.iter().try_for_each(|(parameter, _, name, value)| {
-            parameter.change(configuration, value).map_err(|reason| failed(name, &reason))
+            parameter.change(configuration, &process.options, value).map_err(|reason| failed(name, &reason))
         })
     })?;
     request.core.gather(request.client, |core| core.take_configuration(), |_, _: Vec<()>, reply| reply.ok());

@@ -9,6 +9,7 @@ use subtle::ConstantTimeEq;
 
 use super::client::{DEFAULT_USER, checked_name};
 use super::{Flow, Request, ServerCommand};
+use crate::core::client::Replies;
 
 const ANYTIME: Flags = Flags::LOADING.and(Flags::STALE).and(Flags::FAST);
 const UNAUTHENTICATED: Flags = ANYTIME.and(Flags::ALLOW_BUSY).and(Flags::NO_SCRIPT).and(Flags::NO_AUTH);
@@ -68,7 +69,7 @@ pub static COMMANDS: &[ServerCommand] = &[
         spec: Spec {
             name: "quit",
             arity: -1,
-            flags: UNAUTHENTICATED,
+            flags: UNAUTHENTICATED.and(Flags::DEPRECATED),
             keys: &[],
             categories: Categories::CONNECTION,
             group: Group::Connection,
@@ -215,6 +216,7 @@ fn hello(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     client.protocol = protocol;
     let id = client.id;
     request.protocol = protocol;
+    let mode = if request.core.process.options.cross_slot { "standalone" } else { "cluster" };
     let mut reply = request.reply();
     reply.map(7);
     for (field, value) in [("server", "redis"), ("version", REDIS_VERSION)] {
@@ -225,7 +227,7 @@ fn hello(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     reply.integer(if protocol == Protocol::Resp3 { 3 } else { 2 });
     reply.bulk(b"id");
     reply.integer(id as i64);
-    for (field, value) in [("mode", "cluster"), ("role", "master")] {
+    for (field, value) in [("mode", mode), ("role", "master")] {
         reply.bulk(field.as_bytes());
         reply.bulk(value.as_bytes());
     }
@@ -277,6 +279,7 @@ fn reset(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     client.authenticated = authenticated;
     client.no_touch = false;
     client.no_evict = false;
+    client.replies = Replies::Wanted;
     client.read_only = false;
     client.name.clear();
     request.reply().simple("RESET");

@@ -216,25 +216,37 @@ fn write_scanned(next: u64, found: &EncodedKeys, reply: &mut Reply<'_>) {
     found.write(reply);
 }
 
+/// A shard's choice of a key.
+struct RandomKey {
+    /// How many keys it was chosen from.
+    among: usize,
+    key: Box<[u8]>,
+    /// Whether it has not expired.
+    is_live: bool,
+}
+
 fn random_key(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     let database = request.client().database;
     request.core.gather(
         request.client,
         move |core| {
-            let key = core.shard.keys.random_key(database, core.now_ms);
-            (core.shard.keys.len(database), key)
+            let keys = &mut core.shard.keys;
+            let key = keys.random_key(database, core.now_ms)?;
+            let is_live = keys.peek(&key).is_some();
+            Some(RandomKey { among: keys.len(database).max(1), key, is_live })
         },
-        |_, parts: Vec<(usize, Option<Box<[u8]>>)>, reply| {
-            // Each shard counts by its keys, so that each key has the same chance.
-            let found: Vec<(usize, Box<[u8]>)> =
-                parts.into_iter().filter_map(|(len, key)| key.map(|key| (len.max(1), key))).collect();
-            let all: usize = found.iter().map(|(len, _)| len).sum();
+        |_, parts: Vec<Option<RandomKey>>, reply| {
+            // Each shard counts by its keys, so that each key has the same chance. One that has expired is returned only
+            // in a pause, if there is no other.
+            let any_live = parts.iter().flatten().any(|part| part.is_live);
+            let found: Vec<RandomKey> = parts.into_iter().flatten().filter(|part| part.is_live == any_live).collect();
+            let all: usize = found.iter().map(|part| part.among).sum();
             let mut chosen = if all > 0 { rand::rng().random_range(0..all) } else { 0 };
-            for (len, key) in found {
-                if chosen < len {
+            for RandomKey { among, key, .. } in found {
+                if chosen < among {
                     return reply.bulk(&key);
                 }
-                chosen -= len;
+                chosen -= among;
             }
             reply.null();
         },
@@ -267,16 +279,15 @@ fn flush_all(request: &mut Request<'_>) -> Result<Flow, CommandError> {
 }
 
 fn flush(request: &mut Request<'_>, databases: std::ops::Range<usize>, waits: bool) -> Result<Flow, CommandError> {
+    let number = request.core.process.next_flush();
     request.core.gather(
         request.client,
         move |core: &mut Core| {
             core.flush_databases(databases.clone());
+            core.announce_flush(number);
             while waits && !core.shard.keys.reclaim(FREED_A_STEP) {}
         },
-        |core, _: Vec<()>, reply| {
-            core.invalidate_everything();
-            reply.ok();
-        },
+        |_, _: Vec<()>, reply| reply.ok(),
     );
     Ok(Flow::Wait)
 }

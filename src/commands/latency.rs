@@ -13,6 +13,8 @@ use crate::core::counters::CommandStats;
 use crate::core::latency::LatencyEvents;
 use crate::registry::{Registered, registry};
 
+mod report;
+
 /// The first bucket of a reported histogram ends here, in ns; each further one at twice the end before it.
 const FIRST_BUCKET_NS: u64 = 1024;
 
@@ -38,6 +40,25 @@ const FOR_OPERATORS: Spec = Spec {
 /// The family's commands.
 pub static COMMANDS: &[ServerCommand] = &[
     ServerCommand { spec: LATENCY, run: None },
+    ServerCommand {
+        spec: Spec {
+            name: "latency|doctor",
+            arity: 2,
+            summary: "Says in words what took long, and what to look at.",
+            ..FOR_OPERATORS
+        },
+        run: Some(doctor),
+    },
+    ServerCommand {
+        spec: Spec {
+            name: "latency|graph",
+            arity: 3,
+            summary: "Draws the latest samples of an event.",
+            syntax: "event",
+            ..FOR_OPERATORS
+        },
+        run: Some(graph),
+    },
     ServerCommand {
         spec: Spec {
             name: "latency|histogram",
@@ -168,6 +189,35 @@ fn with_events(
             let mut all = LatencyEvents::default();
             parts.iter().for_each(|part| all.merge(part));
             write(&all, reply);
+        },
+    );
+    Ok(Flow::Wait)
+}
+
+fn doctor(request: &mut Request<'_>) -> Result<Flow, CommandError> {
+    let (threshold_ms, now_ms) = (request.core.configuration.latency_monitor_threshold_ms, request.core.now_ms);
+    with_events(request, move |events, reply| {
+        reply.verbatim(report::doctor(events, threshold_ms, now_ms / 1000).as_bytes());
+    })
+}
+
+fn graph(request: &mut Request<'_>) -> Result<Flow, CommandError> {
+    let name = String::from_utf8_lossy(request.args.at(2)).into_owned();
+    let now_s = request.core.now_ms / 1000;
+    request.core.gather(
+        request.client,
+        |core| core.latency_events.clone(),
+        move |core, parts: Vec<LatencyEvents>, reply| {
+            let mut all = LatencyEvents::default();
+            parts.iter().for_each(|part| all.merge(part));
+            match all.get(name.as_bytes()).and_then(|event| report::graph(&name, event, now_s)) {
+                Some(text) => reply.verbatim(text.as_bytes()),
+                None => {
+                    let error = CommandError::new(format!("ERR No samples available for event '{name}'"));
+                    core.count_error(&error);
+                    reply.error(&error);
+                }
+            }
         },
     );
     Ok(Flow::Wait)

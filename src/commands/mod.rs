@@ -18,7 +18,9 @@ mod info;
 mod keyspace;
 mod latency;
 mod memory;
+mod migrate;
 mod monitor;
+mod persistence;
 mod pubsub;
 mod server;
 mod shutdown;
@@ -92,8 +94,10 @@ pub fn all() -> impl Iterator<Item = &'static ServerCommand> {
         keyspace::COMMANDS,
         latency::COMMANDS,
         memory::COMMANDS,
+        migrate::COMMANDS,
         monitor::COMMANDS,
         pubsub::COMMANDS,
+        persistence::COMMANDS,
         server::COMMANDS,
         shutdown::COMMANDS,
         slowlog::COMMANDS,

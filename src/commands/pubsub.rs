@@ -2,6 +2,7 @@
 
 use ruvio_shard::command::{Categories, Flags, Group, KeyFlags, KeySpec, Spec};
 use ruvio_shard::error::CommandError;
+use ruvio_shard::reply::Reply;
 
 use super::help::help;
 use super::{Flow, Request, Run, ServerCommand};
@@ -191,7 +192,17 @@ pub fn is_for_subscribers(name: &str) -> bool {
 
 /// Confirms a subscription, or its end: `word`, the name if there was one, and how many are left.
 fn confirm(request: &mut Request<'_>, word: &[u8], name: Option<&[u8]>, count: usize) {
-    let mut reply = request.reply();
+    if !request.client().wants_replies() {
+        // As in Redis, it is a message and no reply.
+        let mut encoded = Vec::new();
+        write_confirmation(&mut Reply::new(&mut encoded, request.protocol), word, name, count);
+        request.client().push_message(&encoded);
+        return;
+    }
+    write_confirmation(&mut request.reply(), word, name, count);
+}
+
+fn write_confirmation(reply: &mut Reply<'_>, word: &[u8], name: Option<&[u8]>, count: usize) {
     reply.push(3);
     reply.bulk(word);
     match name {

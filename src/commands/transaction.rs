@@ -4,7 +4,7 @@ use ruvio_shard::command::{Begin, Categories, Find, Flags, Group, KeyFlags, KeyS
 use ruvio_shard::error::CommandError;
 
 use super::{Flow, Request, Run, ServerCommand};
-use crate::registry::{Slots, registry};
+use crate::registry::registry;
 
 const ANYTIME: Flags = Flags::NO_SCRIPT.and(Flags::LOADING).and(Flags::STALE).and(Flags::FAST).and(Flags::ALLOW_BUSY);
 const WATCHED: &[KeySpec] =
@@ -85,9 +85,8 @@ fn discard(request: &mut Request<'_>) -> Result<Flow, CommandError> {
 }
 
 fn watch(request: &mut Request<'_>) -> Result<Flow, CommandError> {
-    let slots = registry().get(b"watch").map_or(Slots::Invalid, |command| command.slots(request.args));
-    let Slots::One(slot) = slots else { return Err(CommandError::CROSS_SLOT) };
-    request.core.watch(request.client, slot, request.args.from(1))?;
+    let command = registry().get(b"watch").ok_or(CommandError::SYNTAX)?;
+    request.core.watch(request.client, command, request.args)?;
     request.reply().ok();
     Ok(Flow::Done)
 }

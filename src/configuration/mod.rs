@@ -1,11 +1,14 @@
 //! What an operator may change while the server runs (`CONFIG SET`).
 
+use std::collections::BTreeMap;
+
 use ruvio_shard::settings::Settings;
 
 use self::keyspace_events::KeyspaceEvents;
-use crate::options::Options;
+use crate::options::{Durability, Options};
 
 pub mod keyspace_events;
+mod noted;
 pub mod parameters;
 mod values;
 
@@ -42,6 +45,13 @@ pub struct Configuration {
     pub timeout_s: u64,
     /// Seconds between TCP keep-alive probes; 0 for none.
     pub tcp_keepalive_s: u64,
+    /// When writes are answered (`appendonly`, `appendfsync`).
+    pub durability: Durability,
+    /// A checkpoint is made when the log since the last one has this percentage of its size; 0 for never
+    /// (`auto-aof-rewrite-percentage`).
+    pub log_growth_percentage: u64,
+    /// And at least this many bytes (`auto-aof-rewrite-min-size`).
+    pub log_growth_min_bytes: u64,
     /// Most bytes of requests a client may have unexecuted.
     pub client_query_buffer_limit: usize,
     /// For normal clients, replicas (and monitors), and subscribers.
@@ -62,6 +72,8 @@ pub struct Configuration {
     pub require_pass: Vec<u8>,
     /// Which keyspace events are published.
     pub keyspace_events: KeyspaceEvents,
+    /// Values of parameters that have no effect, where they are not the default.
+    pub noted: BTreeMap<&'static str, String>,
 }
 
 impl Configuration {
@@ -71,11 +83,15 @@ impl Configuration {
             settings: Settings {
                 maxmemory: options.maxmemory,
                 maxmemory_policy: options.maxmemory_policy,
+                cross_slot: options.cross_slot,
                 ..Settings::default()
             },
             max_clients: 10_000,
             timeout_s: 0,
             tcp_keepalive_s: 300,
+            durability: options.durability,
+            log_growth_percentage: 100,
+            log_growth_min_bytes: 64 << 20,
             client_query_buffer_limit: 1 << 30,
             client_output_buffer_limits: [
                 OutputLimit::default(),
@@ -90,6 +106,7 @@ impl Configuration {
             tracking_table_max_keys: 1_000_000,
             require_pass: Vec::new(),
             keyspace_events: KeyspaceEvents::default(),
+            noted: BTreeMap::new(),
         }
     }
 

@@ -1,12 +1,13 @@
 //! The parameters of `CONFIG GET` and `CONFIG SET`, under Redis's names.
 //!
 //! A parameter is settable only where its value has an effect. What Redis lets an operator choose and this server does
-//! in one way only is shown as it is, and can be "set" to that value alone.
+//! in one way only is shown as it is, and can be "set" to that value alone. Those of [`noted`](super::noted) are kept for the
+//! programs that set them.
 
 use super::keyspace_events::KeyspaceEvents;
+use super::noted::{NOTED, Shape};
 use super::{Configuration, values};
-use crate::core::TICKS_A_SECOND;
-use crate::options::Options;
+use crate::options::{Durability, Options};
 use crate::start;
 
 /// Most bytes of a word and of a request: offsets within a request have 32 bits, and a core reads ahead of the limit.
@@ -22,11 +23,11 @@ pub struct Parameter {
     /// An older name, where it has one.
     pub alias: Option<&'static str>,
     /// What it is.
-    kind: Kind,
+    pub(super) kind: Kind,
 }
 
 /// What a parameter is: how its value is read, shown and checked.
-enum Kind {
+pub(super) enum Kind {
     /// An integer in a range.
     Integer { range: (i64, i64), get: fn(&Configuration) -> i64, set: fn(&mut Configuration, i64) },
     /// A number of bytes in a range.
@@ -37,6 +38,10 @@ enum Kind {
     Other { get: fn(&Configuration) -> Vec<u8>, set: fn(&mut Configuration, &[u8]) -> Result<(), String> },
     /// Chosen when the server starts.
     Started(fn(&Options) -> String),
+    /// As [`Kind::Started`], and Redis lets it be changed later: it can be set to the value it has.
+    Kept(fn(&Options) -> String),
+    /// Has no effect.
+    Noted { default: &'static str, shape: Shape },
     /// Has one value; the text says why.
     Always(&'static str, &'static str),
 }
@@ -61,15 +66,18 @@ const fn started(name: &'static str, get: fn(&Options) -> String) -> Parameter {
     Parameter { name, alias: None, kind: Kind::Started(get) }
 }
 
+const fn kept(name: &'static str, get: fn(&Options) -> String) -> Parameter {
+    Parameter { name, alias: None, kind: Kind::Kept(get) }
+}
+
 const fn always(name: &'static str, value: &'static str, reason: &'static str) -> Parameter {
     Parameter { name, alias: None, kind: Kind::Always(value, reason) }
 }
 
-const NO_FILES: &str = "this version keeps the data in memory only";
 const NO_REPLICAS: &str = "this version does not replicate";
 
-/// Every parameter.
-pub static PARAMETERS: &[Parameter] = &[
+/// The parameters that have an effect, or a value of their own.
+static PARAMETERS: &[Parameter] = &[
     sized!(Integer "hash-max-listpack-entries" "hash-max-ziplist-entries", settings.hash_max_listpack_entries as usize, ANY_SIZE),
     sized!(Memory "hash-max-listpack-value" "hash-max-ziplist-value", settings.hash_max_listpack_value as usize, ANY_SIZE),
     sized!(Integer "set-max-intset-entries", settings.set_max_intset_entries as usize, ANY_SIZE),
@@ -78,7 +86,49 @@ pub static PARAMETERS: &[Parameter] = &[
     sized!(Integer "zset-max-listpack-entries" "zset-max-ziplist-entries", settings.zset_max_listpack_entries as usize, ANY_SIZE),
     sized!(Memory "zset-max-listpack-value" "zset-max-ziplist-value", settings.zset_max_listpack_value as usize, ANY_SIZE),
     sized!(Integer "list-max-listpack-size" "list-max-ziplist-size", settings.list_max_listpack_size as i64, (i32::MIN as i64, i32::MAX as i64)),
+    sized!(Memory "hll-sparse-max-bytes", settings.hll_sparse_max_bytes as usize, ANY_SIZE),
     sized!(Memory "proto-max-bulk-len", settings.proto_max_bulk_len as usize, (1 << 20, MAX_REQUEST_BYTES)),
+    Parameter {
+        name: "appendonly",
+        alias: None,
+        kind: Kind::Other {
+            get: |configuration| values::yes_or_no(configuration.durability != Durability::Memory).into(),
+            set: |configuration, value| {
+                let is_on = configuration.durability != Durability::Memory;
+                if value.eq_ignore_ascii_case(values::yes_or_no(is_on).as_bytes()) {
+                    return Ok(());
+                }
+                Err("whether there is a log is chosen at the start, with --durability".to_owned())
+            },
+        },
+    },
+    Parameter {
+        name: "appendfsync",
+        alias: None,
+        kind: Kind::Other {
+            get: |configuration| match configuration.durability {
+                Durability::Memory => "no".into(),
+                durability => durability.name().into(),
+            },
+            set: |configuration, value| match (configuration.durability, value.to_ascii_lowercase().as_slice()) {
+                (Durability::Memory, b"no") => Ok(()),
+                (Durability::Memory, _) => {
+                    Err("there is no log to sync; start with --durability everysec or always".to_owned())
+                }
+                (_, b"everysec") => {
+                    configuration.durability = Durability::EverySecond;
+                    Ok(())
+                }
+                (_, b"always") => {
+                    configuration.durability = Durability::Always;
+                    Ok(())
+                }
+                _ => Err("argument(s) must be one of the following: everysec, always".to_owned()),
+            },
+        },
+    },
+    sized!(Integer "auto-aof-rewrite-percentage", log_growth_percentage as u64, NOT_NEGATIVE),
+    sized!(Memory "auto-aof-rewrite-min-size", log_growth_min_bytes as u64, NOT_NEGATIVE),
     sized!(Memory "client-query-buffer-limit", client_query_buffer_limit as usize, (1 << 20, MAX_REQUEST_BYTES)),
     sized!(Memory "maxmemory", settings.maxmemory as u64, ANY_SIZE),
     Parameter {
@@ -174,29 +224,44 @@ pub static PARAMETERS: &[Parameter] = &[
         },
     },
     started("databases", |options| options.databases.to_string()),
-    started("port", |options| options.port.to_string()),
-    started("bind", |options| options.bind.to_string()),
-    started("dir", |options| {
+    kept("port", |options| options.port.to_string()),
+    kept("bind", |options| options.bind.to_string()),
+    kept("dir", |options| {
         std::path::absolute(&options.dir).unwrap_or_else(|_| options.dir.clone()).display().to_string()
     }),
-    started("cluster-announce-ip", |options| options.announce_ip.clone().unwrap_or_default()),
-    started("cluster-enabled", |_| values::yes_or_no(true).into()),
+    kept("cluster-announce-ip", |options| options.announce_ip.clone().unwrap_or_default()),
+    started("cluster-enabled", |options| values::yes_or_no(!options.cross_slot).into()),
+    kept("cross-slot", |options| if options.cross_slot { "allow" } else { "deny" }.into()),
     started("tcp-backlog", |_| start::BACKLOG.to_string()),
     started("unixsocket", |_| String::new()),
     started("tls-port", |_| "0".into()),
-    started("hz", |_| TICKS_A_SECOND.to_string()),
     started("daemonize", |_| values::yes_or_no(false).into()),
-    always("save", "", NO_FILES),
-    always("appendonly", "no", NO_FILES),
+    always("save", "", "checkpoints are made when the log has grown, see auto-aof-rewrite-percentage"),
     always("replicaof", "", NO_REPLICAS),
-    always("list-compress-depth", "0", "this version does not compress lists"),
-    always("maxmemory-clients", "0", "this version does not evict clients"),
+    Parameter { alias: Some("min-slaves-to-write"), ..always("min-replicas-to-write", "0", NO_REPLICAS) },
+    always("activedefrag", "no", "memory is kept dense as it is used, there is no defragmentation to switch on"),
+    Parameter {
+        name: "maxmemory-clients",
+        alias: None,
+        kind: Kind::Other {
+            get: |_| b"0".to_vec(),
+            set: |_, value| match values::memory_or_percentage(value)? {
+                0 => Ok(()),
+                _ => Err("this version does not evict clients: the only value is '0'".into()),
+            },
+        },
+    },
     always("protected-mode", "no", "this version has no protected mode; it listens where 'bind' says"),
 ];
 
+/// Every parameter.
+pub fn all() -> impl Iterator<Item = &'static Parameter> {
+    PARAMETERS.iter().chain(NOTED)
+}
+
 /// The parameter with this name or older name, whatever the case of its letters; and whether it is the older one.
 pub fn find(name: &[u8]) -> Option<(&'static Parameter, bool)> {
-    PARAMETERS.iter().find_map(|parameter| {
+    all().find_map(|parameter| {
         if name.eq_ignore_ascii_case(parameter.name.as_bytes()) {
             return Some((parameter, false));
         }
@@ -217,19 +282,31 @@ impl Parameter {
             Kind::Integer { get, .. } | Kind::Memory { get, .. } => get(configuration).to_string().into(),
             Kind::Boolean { get, .. } => values::yes_or_no(get(configuration)).into(),
             Kind::Other { get, .. } => get(configuration),
-            Kind::Started(get) => get(options).into(),
+            Kind::Started(get) | Kind::Kept(get) => get(options).into(),
+            Kind::Noted { default, .. } => {
+                configuration.noted.get(self.name).map_or(*default, String::as_str).as_bytes().to_vec()
+            }
             Kind::Always(value, _) => (*value).into(),
         }
     }
 
     /// Reads `value` into `configuration`; an error says why that is not possible.
-    pub fn change(&self, configuration: &mut Configuration, value: &[u8]) -> Result<(), String> {
+    pub fn change(&self, configuration: &mut Configuration, options: &Options, value: &[u8]) -> Result<(), String> {
         match &self.kind {
             Kind::Integer { range, set, .. } => set(configuration, values::integer(value, *range)?),
             Kind::Memory { range, set, .. } => set(configuration, values::memory(value, *range)?),
             Kind::Boolean { set, .. } => set(configuration, values::boolean(value)?),
             Kind::Other { set, .. } => return set(configuration, value),
             Kind::Started(_) => return Err("can't set immutable config".into()),
+            Kind::Kept(get) => {
+                let only = get(options);
+                if value != only.as_bytes() {
+                    return Err(format!("it is chosen when the server starts: the only value is '{only}'"));
+                }
+            }
+            Kind::Noted { shape, .. } => {
+                configuration.noted.insert(self.name, shape.read(value)?);
+            }
             Kind::Always(only, reason) => {
                 if !value.eq_ignore_ascii_case(only.as_bytes()) {
                     return Err(format!("{reason}: the only value is '{only}'"));

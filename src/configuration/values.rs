@@ -44,6 +44,16 @@ pub fn memory(value: &[u8], range: (i64, i64)) -> Result<i64, String> {
     check_range(bytes.ok_or("argument must be a memory value")?, range)
 }
 
+/// A number of bytes, or a percentage of `maxmemory`: the number.
+pub fn memory_or_percentage(value: &[u8]) -> Result<i64, String> {
+    let Some(digits) = value.strip_suffix(b"%") else { return memory(value, (0, i64::MAX)) };
+    match ruvio_shard::number::parse_i64(digits).filter(|percentage| *percentage >= 0) {
+        None => Err("argument must be a memory or percent value".into()),
+        Some(percentage) if percentage > 100 => Err("percentage argument must be less or equal to 100".into()),
+        Some(percentage) => Ok(percentage),
+    }
+}
+
 /// `yes` or `no`.
 pub fn boolean(value: &[u8]) -> Result<bool, String> {
     match text(value).to_ascii_lowercase().as_str() {
@@ -58,13 +68,17 @@ pub fn yes_or_no(value: bool) -> &'static str {
     if value { "yes" } else { "no" }
 }
 
+/// One of some words, whatever the case of its letters.
+pub fn one_of<'a>(value: &[u8], words: &[&'a str]) -> Result<&'a str, String> {
+    let found = words.iter().find(|word| value.eq_ignore_ascii_case(word.as_bytes()));
+    found.copied().ok_or_else(|| format!("argument(s) must be one of the following: {}", words.join(", ")))
+}
+
 /// The word of an eviction policy.
 pub fn policy(value: &[u8]) -> Result<EvictionPolicy, String> {
-    let found = POLICIES.iter().find(|policy| value.eq_ignore_ascii_case(policy.name().as_bytes()));
-    found.copied().ok_or_else(|| {
-        let words: Vec<&str> = POLICIES.iter().map(|policy| policy.name()).collect();
-        format!("argument(s) must be one of the following: {}", words.join(", "))
-    })
+    let words = POLICIES.map(EvictionPolicy::name);
+    let word = one_of(value, &words)?;
+    Ok(POLICIES.into_iter().find(|policy| policy.name() == word).unwrap_or_default())
 }
 
 /// Percentiles, separated by spaces.

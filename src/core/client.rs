@@ -1,6 +1,6 @@
 //! A client connection, as its core holds it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
@@ -10,7 +10,8 @@ use ruvio_shard::reply::Protocol;
 use super::serve::{RESUMED_PIECES, RESUMED_UNSENT};
 use super::subscriptions::Subscriptions;
 use super::tracking::Tracking;
-use super::transaction::{Execution, Queue, Watched};
+use super::transaction::{Execution, KeyPlace, Queue};
+use super::waiting::DatabaseKey;
 use crate::configuration::OutputClass;
 use crate::registry::Registered;
 use crate::wire::Progress;
@@ -61,6 +62,35 @@ pub enum Piece {
     Early(Vec<u8>),
     /// A reply that is put together from several cores.
     Gathering(u64),
+    /// As [`Piece::Owed`], of a reply that is not sent.
+    OwedUnwanted(u16),
+    /// As [`Piece::Gathering`], of a reply that is not sent.
+    GatheringUnwanted(u64),
+}
+
+impl Piece {
+    /// The core that owes the reply.
+    #[inline]
+    fn owed_by(&self) -> Option<u16> {
+        match self {
+            Piece::Owed(core) | Piece::OwedUnwanted(core) => Some(*core),
+            _ => None,
+        }
+    }
+}
+
+/// Which replies the client is sent (`CLIENT REPLY`). Pushes are sent in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Replies {
+    /// Every one.
+    #[default]
+    Wanted,
+    /// None.
+    Unwanted,
+    /// None for the next command.
+    SkipAfterThis,
+    /// None for the command in progress.
+    Skip,
 }
 
 /// A connection and its state.
@@ -101,6 +131,8 @@ pub struct Client {
     pub waiting: bool,
     /// Whether it is not served for now, because too much is owed to it.
     pub paused: bool,
+    /// Whether its next command waits for the end of a `CLIENT PAUSE`.
+    pub postponed: bool,
     /// Whether the socket had no room for all of the output.
     pub blocked_on_write: bool,
     /// Whether the socket is watched for room to write.
@@ -117,6 +149,8 @@ pub struct Client {
     pub closing: bool,
     /// The selected database.
     pub database: usize,
+    /// Which replies it is sent.
+    pub replies: Replies,
     /// The protocol of its replies.
     pub protocol: Protocol,
     /// Whether it has authenticated, or needs not.
@@ -151,6 +185,10 @@ pub struct Client {
     pub bytes_in: u64,
     /// Bytes sent to it.
     pub bytes_out: u64,
+    /// The position of this core's log that its replies wait for.
+    pub log_position: u64,
+    /// Whether it is in the core's list of clients that do.
+    pub awaits_log: bool,
     /// The core that owns the key it waits for, while it does.
     pub blocked_at: Option<usize>,
     /// What it has queued since `MULTI`.
@@ -158,7 +196,9 @@ pub struct Client {
     /// Its transaction, while it is executed.
     pub execution: Option<Box<Execution>>,
     /// What it watches.
-    pub watched: Option<Watched>,
+    pub watched: Option<KeyPlace>,
+    /// The keys that it watches.
+    pub watched_keys: BTreeSet<DatabaseKey>,
     /// When its output first passed the soft limit.
     pub over_soft_limit_since_ms: Option<i64>,
 }
@@ -185,6 +225,7 @@ impl Client {
             pieces: VecDeque::new(),
             waiting: false,
             paused: false,
+            postponed: false,
             blocked_on_write: false,
             watches_write: false,
             watches_read: true,
@@ -193,6 +234,7 @@ impl Client {
             to_resume: false,
             closing: false,
             database: 0,
+            replies: Replies::Wanted,
             protocol: Protocol::Resp2,
             authenticated: true,
             no_touch: false,
@@ -210,10 +252,13 @@ impl Client {
             commands: 0,
             bytes_in: 0,
             bytes_out: 0,
+            log_position: 0,
+            awaits_log: false,
             blocked_at: None,
             transaction: None,
             execution: None,
             watched: None,
+            watched_keys: BTreeSet::new(),
             over_soft_limit_since_ms: None,
         }
     }
@@ -227,6 +272,12 @@ impl Client {
         } else {
             OutputClass::Normal
         }
+    }
+
+    /// Forgets what it watches; returns where that is.
+    pub fn take_watched(&mut self) -> Option<KeyPlace> {
+        self.watched_keys = BTreeSet::new();
+        self.watched.take()
     }
 
     /// Bytes of replies that are not sent yet.
@@ -246,7 +297,33 @@ impl Client {
         self.pieces.len() < RESUMED_PIECES && self.unsent() < RESUMED_UNSENT
     }
 
-    /// Puts a reply (already encoded) behind all that is owed.
+    /// Whether the reply of the command in progress is sent.
+    #[inline]
+    pub fn wants_replies(&self) -> bool {
+        matches!(self.replies, Replies::Wanted | Replies::SkipAfterThis)
+    }
+
+    /// Ends a command of a client that does not want every reply. Replies that are still owed for it are those among the
+    /// pieces behind the first `owed`, which were there before.
+    #[cold]
+    pub fn end_command(&mut self, owed: usize) {
+        if !self.wants_replies() {
+            for piece in self.pieces.iter_mut().skip(owed) {
+                match piece {
+                    Piece::Owed(core) => *piece = Piece::OwedUnwanted(*core),
+                    Piece::Gathering(number) => *piece = Piece::GatheringUnwanted(*number),
+                    _ => {}
+                }
+            }
+        }
+        self.replies = match self.replies {
+            Replies::SkipAfterThis => Replies::Skip,
+            Replies::Skip => Replies::Wanted,
+            other => other,
+        };
+    }
+
+    /// Puts a reply (already encoded), or a push, behind all that is owed.
     pub fn push_reply(&mut self, encoded: &[u8]) {
         if self.pieces.is_empty() {
             self.output.extend_from_slice(encoded);
@@ -327,19 +404,25 @@ impl Client {
             self.pieces.pop_front();
             self.output.extend_from_slice(encoded);
             self.release();
-        } else if let Some(piece) =
-            self.pieces.iter_mut().find(|piece| matches!(piece, Piece::Owed(core) if *core == from))
-        {
-            *piece = Piece::Early(encoded.to_vec());
+        } else if let Some(piece) = self.pieces.iter_mut().find(|piece| piece.owed_by() == Some(from)) {
+            let encoded = if matches!(piece, Piece::Owed(_)) { encoded.to_vec() } else { Vec::new() };
             self.early += encoded.len();
+            *piece = Piece::Early(encoded);
+            self.release();
         }
     }
 
     /// Takes in the reply of gathering `number`.
-    pub fn settle_gathering(&mut self, number: u64, encoded: Vec<u8>) {
-        if let Some(piece) =
-            self.pieces.iter_mut().find(|piece| matches!(piece, Piece::Gathering(other) if *other == number))
-        {
+    pub fn settle_gathering(&mut self, number: u64, mut encoded: Vec<u8>) {
+        // A reply that was put together at once is that of the command in progress.
+        let wants = self.wants_replies();
+        if let Some(piece) = self.pieces.iter_mut().find(|piece| match piece {
+            Piece::Gathering(other) | Piece::GatheringUnwanted(other) => *other == number,
+            _ => false,
+        }) {
+            if !wants || matches!(piece, Piece::GatheringUnwanted(_)) {
+                encoded = Vec::new();
+            }
             self.early += encoded.len();
             *piece = Piece::Early(encoded);
             self.release();
@@ -359,7 +442,7 @@ impl Client {
                     self.early -= encoded.len();
                     self.output.extend_from_slice(encoded);
                 }
-                Piece::Owed(_) | Piece::Gathering(_) => break,
+                Piece::Owed(_) | Piece::Gathering(_) | Piece::OwedUnwanted(_) | Piece::GatheringUnwanted(_) => break,
             }
             self.pieces.pop_front();
         }

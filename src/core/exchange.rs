@@ -24,7 +24,7 @@ pub struct Outbox {
     /// Commands of this turn.
     batch: Option<Box<Batch>>,
     /// What was published in this turn.
-    pub(super) publications: Vec<Arc<Publication>>,
+    publications: Vec<Arc<Publication>>,
     /// Messages that found the inbox full.
     overflow: VecDeque<Message>,
     /// Whether messages were pushed since the core was last woken.
@@ -54,10 +54,49 @@ impl Core {
         }
     }
 
-    /// Sends a message to core `target`, behind all that was sent to it before.
+    /// Sends a message to core `target`, behind all that was sent to it before, and behind what was published.
     pub fn send(&mut self, target: usize, message: Message) {
+        self.send_publications();
         self.send_batch(target);
         self.push(target, message);
+    }
+
+    /// As [`Core::send`], for a reply: on the core that it goes to it comes before what its command has published, so that
+    /// a client which subscribes to what it does itself has the reply first.
+    pub(super) fn send_reply_now(&mut self, target: usize, message: Message) {
+        let publishes = self.has_publications;
+        if publishes {
+            let own = std::mem::take(&mut self.outboxes[target].publications);
+            self.send_publications();
+            self.outboxes[target].publications = own;
+        }
+        self.send_batch(target);
+        self.push(target, message);
+        self.has_publications = publishes;
+        self.send_publications();
+    }
+
+    /// Keeps a message for subscribers of core `target`, to be sent with others.
+    pub(super) fn add_publication(&mut self, target: usize, publication: Arc<Publication>) {
+        self.outboxes[target].publications.push(publication);
+        self.has_publications = true;
+    }
+
+    /// Sends what was published, behind the commands for every core: a subscriber that reads what the publisher wrote
+    /// before finds it, whichever core has it.
+    fn send_publications(&mut self) {
+        if !std::mem::take(&mut self.has_publications) {
+            return;
+        }
+        for target in 0..self.outboxes.len() {
+            self.send_batch(target);
+        }
+        for target in 0..self.outboxes.len() {
+            let publications = std::mem::take(&mut self.outboxes[target].publications);
+            if !publications.is_empty() {
+                self.push(target, Message::Task(Box::new(move |core: &mut Core| core.deliver_all(&publications))));
+            }
+        }
     }
 
     fn push(&mut self, target: usize, message: Message) {
@@ -75,15 +114,9 @@ impl Core {
         if self.tracked.has_news() {
             self.tell_news();
         }
+        self.send_publications();
         for target in 0..self.outboxes.len() {
             self.send_batch(target);
-        }
-        for target in 0..self.outboxes.len() {
-            // Behind the commands for every core: see `publish.rs`.
-            if !self.outboxes[target].publications.is_empty() {
-                let publications = std::mem::take(&mut self.outboxes[target].publications);
-                self.push(target, Message::Task(Box::new(move |core: &mut Core| core.deliver_all(&publications))));
-            }
             let outbox = &mut self.outboxes[target];
             let mailbox = &self.process.cores[target];
             while let Some(message) = outbox.overflow.pop_front() {
@@ -129,6 +162,7 @@ impl Core {
         let mut slow = Vec::new();
         let mut waiting = Vec::new();
         self.prefetch_batch(&batch);
+        let log_before = self.log_end();
         let mut start = self.clock.raw();
         for (place, (forwarded, args)) in batch.iter().enumerate() {
             let call = Call {
@@ -162,7 +196,7 @@ impl Core {
         batch.ends = ends;
         batch.slow = slow;
         let home = batch.from as usize;
-        self.send(home, Message::Replies(batch));
+        self.send_reply(home, log_before, Message::Replies(batch));
         self.send_invalidations();
     }
 

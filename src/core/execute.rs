@@ -4,11 +4,11 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use ruvio_shard::args::Args;
-use ruvio_shard::command::Flags;
+use ruvio_shard::command::{Command as ShardCommand, Flags};
 use ruvio_shard::error::CommandError;
 use ruvio_shard::hash_key;
 use ruvio_shard::reply::{Protocol, Reply};
-use ruvio_shard::shard::Call;
+use ruvio_shard::shard::{Call, Outcome};
 use ruvio_shard::wait::Wait;
 
 use super::Core;
@@ -84,8 +84,14 @@ impl Core {
             self.reject(key, &CommandError::new("ERR Replica can't interact with the keyspace"));
             return;
         }
+        if self.process.loading.load(Ordering::Relaxed) > 0 && !command.spec.flags.has(Flags::LOADING) {
+            self.command_stats[command.index].rejected += 1;
+            self.fail_transaction(key);
+            self.reject(key, &CommandError::LOADING);
+            return;
+        }
         let only_subscribes = client.subscriptions.is_some() && client.protocol == Protocol::Resp2;
-        if only_subscribes && !is_for_subscribers(command.spec.name) && self.is_let_through(key, slots) {
+        if only_subscribes && !is_for_subscribers(command.spec.name) && self.is_let_through(key, command, slots, args) {
             self.command_stats[command.index].rejected += 1;
             let name = command.spec.name;
             let allowed = "(P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET";
@@ -93,7 +99,11 @@ impl Core {
             self.reject(key, &CommandError::new(text));
             return;
         }
-        if self.process.monitors.load(Ordering::Relaxed) > 0 && self.is_let_through(key, slots) {
+        let is_let_through = |core: &Core| match command.run {
+            Run::Shard(_) => core.is_let_through(key, command, slots, args),
+            Run::Server(_) | Run::Container => true,
+        };
+        if self.process.monitors.load(Ordering::Relaxed) > 0 && is_let_through(self) {
             self.feed_monitors(key, command, args);
         }
         if is_in_transaction && !is_transaction_control(command) {
@@ -103,7 +113,8 @@ impl Core {
         match command.run {
             Run::Shard(_) => self.route(key, command, slots, args, start),
             Run::Server(handler) => {
-                if command.spec.keys.is_empty() || !self.turn_away(key, command, slots) {
+                // Other commands of the server find the owner of their keys themselves.
+                if !command.spec.flags.has(Flags::PUBSUB) || !self.turn_away(key, command, slots, args) {
                     self.execute_on_server(key, command, handler, args, start);
                 }
             }
@@ -121,13 +132,13 @@ impl Core {
     }
 
     /// Whether [`Core::route`] neither refuses a command nor sends the client elsewhere.
-    fn is_let_through(&self, key: ClientKey, slots: Slots) -> bool {
+    pub(super) fn is_let_through(&self, key: ClientKey, command: &Registered, slots: Slots, args: Args<'_>) -> bool {
         match slots {
             Slots::One(slot) => {
                 let is_shared = self.clients.get(key).is_some_and(|client| client.door == Door::Shared);
                 is_shared || self.process.owner(slot) == self.number
             }
-            Slots::Several => false,
+            Slots::Several => self.may_be_split(key, command) || self.common_owner(key, command, args).is_some(),
             Slots::None | Slots::Invalid => true,
         }
     }
@@ -135,8 +146,8 @@ impl Core {
     /// Refuses a command whose keys are in several slots, or that came in by the port of another shard than its keys';
     /// whether it did.
     #[cold]
-    fn turn_away(&mut self, key: ClientKey, command: &'static Registered, slots: Slots) -> bool {
-        if self.is_let_through(key, slots) {
+    fn turn_away(&mut self, key: ClientKey, command: &'static Registered, slots: Slots, args: Args<'_>) -> bool {
+        if self.is_let_through(key, command, slots, args) {
             return false;
         }
         let Some(client) = self.clients.get(key) else { return true };
@@ -156,26 +167,25 @@ impl Core {
     /// Runs a command on its shard: here, or by forwarding it; or tells the client where to go.
     #[inline]
     fn route(&mut self, key: ClientKey, command: &'static Registered, slots: Slots, args: Args<'_>, start: &mut u64) {
-        let slot = match slots {
-            Slots::One(slot) => slot,
-            Slots::Several => {
-                self.turn_away(key, command, slots);
-                return;
-            }
+        let (owner, slot) = match slots {
+            Slots::One(slot) => (self.process.owner(slot), Some(slot)),
+            Slots::Several => match self.common_owner(key, command, args) {
+                Some(owner) => (owner, None),
+                None => return self.execute_apart(key, command, args, start),
+            },
             // Without keys, or with words that do not fit: the handler says what is wrong with them.
             Slots::None | Slots::Invalid => {
                 self.execute_here(key, command, None, args, start);
                 return;
             }
         };
-        let owner = self.process.owner(slot);
         if owner == self.number {
-            self.execute_here(key, command, Some(slot), args, start);
+            self.execute_here(key, command, slot, args, start);
             return;
         }
         let Some(client) = self.clients.get_mut(key) else { return };
-        if client.door == Door::Shard {
-            self.turn_away(key, command, slots);
+        if let (Door::Shard, Some(_)) = (client.door, slot) {
+            self.turn_away(key, command, slots, args);
             return;
         }
         client.pieces.push_back(Piece::Owed(owner as u16));
@@ -183,7 +193,7 @@ impl Core {
             client: key,
             command,
             words: args.len() as u32,
-            slot: Some(slot),
+            slot,
             database: client.database as u16,
             protocol: client.protocol,
             no_touch: client.no_touch,
@@ -197,7 +207,7 @@ impl Core {
     }
 
     #[inline]
-    fn execute_here(
+    pub(super) fn execute_here(
         &mut self,
         key: ClientKey,
         command: &'static Registered,
@@ -211,10 +221,12 @@ impl Core {
         let (no_touch, is_tracked) = (client.no_touch, client.notes_reads(command));
         let mut out = self.take_out(key);
         self.shard.keys.no_touch = no_touch;
+        let log_before = self.log_end();
         let executed = self.execute_on_shard(command, args, call, *start, &mut out.buffer);
         self.shard.keys.no_touch = false;
         *start = executed.end;
         self.put_out(key, out);
+        self.await_log(key, log_before);
         if let Some(entry) = executed.slow {
             self.log_slow(entry, key);
         }
@@ -243,19 +255,47 @@ impl Core {
         out: &mut Vec<u8>,
     ) -> Executed {
         let Run::Shard(shard_command) = command.run else { return Executed { slow: None, end: start, wait: None } };
-        self.counters.shard_commands += 1;
-        let outcome = self.shard.execute(shard_command, args, call, out);
+        let outcome = self.execute_logged(command, shard_command, args, call, out);
         if let Some(error) = &outcome.error {
             self.count_error(error);
         }
         let end = self.clock.raw();
-        let slow = self.note_call(command, args, start, end, outcome.error.is_some());
+        // A call that waits is counted when it ends.
+        let slow = match outcome.wait {
+            None => self.note_call(command, args, start, end, outcome.error.is_some()),
+            Some(_) => None,
+        };
         Executed { slow, end, wait: outcome.wait }
+    }
+
+    /// Runs a shard command and logs what it changes; where that cannot be logged, it is refused.
+    #[inline]
+    pub(super) fn execute_logged(
+        &mut self,
+        command: &'static Registered,
+        shard_command: &ShardCommand,
+        args: Args<'_>,
+        call: Call,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        self.counters.shard_commands += 1;
+        if let Some(error) = self.log_refusal(command, args) {
+            Reply::new(out, call.protocol).error(&error);
+            return Outcome { changes: 0, error: Some(error), wait: None, logged: None };
+        }
+        let outcome = self.shard.execute(shard_command, args, call, out);
+        if outcome.changes > 0 {
+            match &outcome.logged {
+                None => self.log_command(call.database, args),
+                Some(words) => self.log_command(call.database, words.as_args()),
+            }
+        }
+        outcome
     }
 
     /// Counts a call; returns what the slow log should note.
     #[inline]
-    fn note_call(
+    pub(super) fn note_call(
         &mut self,
         command: &'static Registered,
         args: Args<'_>,
@@ -337,6 +377,9 @@ impl Core {
     fn put_out(&mut self, key: ClientKey, out: Out) {
         let Some(client) = self.clients.get_mut(key) else { return };
         let Out { mut buffer, before, direct } = out;
+        if !client.wants_replies() {
+            buffer.truncate(before);
+        }
         if direct {
             // A reply that was put together at once, by the only core, is already in the output.
             if !client.output.is_empty() {
@@ -358,7 +401,9 @@ impl Core {
     /// Replies an error without running anything.
     pub(super) fn reject(&mut self, key: ClientKey, error: &CommandError) {
         self.count_error(error);
-        if let Some(client) = self.clients.get_mut(key) {
+        if let Some(client) = self.clients.get_mut(key)
+            && client.wants_replies()
+        {
             let mut encoded = Vec::new();
             Reply::new(&mut encoded, client.protocol).error(error);
             client.push_reply(&encoded);

@@ -38,8 +38,12 @@ impl Core {
 
     /// Sends as much of a client's output as its socket takes.
     pub(super) fn flush_client(&mut self, key: ClientKey) {
+        let may_send = self.may_send_replies(key);
         let Some(client) = self.clients.get_mut(key) else { return };
         client.to_flush = false;
+        if !may_send {
+            return;
+        }
         while client.sent < client.output.len() {
             match rustix::net::send(&client.socket, &client.output[client.sent..], SendFlags::NOSIGNAL) {
                 Ok(len) => {

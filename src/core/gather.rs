@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use ruvio_shard::error::CommandError;
 use ruvio_shard::reply::{Protocol, Reply};
 
 use super::Core;
@@ -21,6 +22,45 @@ pub struct Gathering {
     parts: Vec<Option<Part>>,
     missing: usize,
     merge: Merge,
+}
+
+/// A reply that a client waits for, see [`Core::promise`]. It can be kept on any core; only the first time counts.
+#[derive(Clone)]
+#[must_use = "the client waits for it"]
+pub struct Promise {
+    home: usize,
+    number: u64,
+    protocol: Protocol,
+}
+
+impl Promise {
+    /// Gives the client the reply that `write` writes.
+    pub fn keep(self, core: &mut Core, write: impl FnOnce(&mut Reply<'_>)) {
+        let Promise { home, number, protocol } = self;
+        let mut encoded = Vec::new();
+        write(&mut Reply::new(&mut encoded, protocol));
+        if home == core.number {
+            core.add_part(number, 0, Box::new(encoded));
+        } else {
+            let settle: Task = Box::new(move |core: &mut Core| core.add_part(number, 0, Box::new(encoded)));
+            core.send(home, Message::Task(settle));
+        }
+    }
+
+    /// Gives the client an error, and counts it on this core.
+    pub fn fail(self, core: &mut Core, error: &CommandError) {
+        core.count_error(error);
+        self.keep(core, |reply| reply.error(error));
+    }
+}
+
+/// Puts encoded parts together as they are.
+fn join(_: &mut Core, parts: Vec<Part>, out: &mut Vec<u8>) {
+    for part in parts {
+        if let Ok(encoded) = part.downcast::<Vec<u8>>() {
+            out.extend_from_slice(&encoded);
+        }
+    }
 }
 
 impl Core {
@@ -53,13 +93,20 @@ impl Core {
         for other in (0..cores).filter(|&other| other != home) {
             let work = Arc::clone(&work);
             let task: Task = Box::new(move |core: &mut Core| {
+                let log_before = core.log_end();
                 let part: Part = Box::new(work(core));
                 let from = core.number;
-                core.send(home, Message::Task(Box::new(move |core: &mut Core| core.add_part(number, from, part))));
+                core.send_reply(
+                    home,
+                    log_before,
+                    Message::Task(Box::new(move |core: &mut Core| core.add_part(number, from, part))),
+                );
             });
             self.send(other, Message::Task(task));
         }
+        let log_before = self.log_end();
         let part = Box::new(work(self));
+        self.await_log(client, log_before);
         self.add_part(number, home, part);
     }
 
@@ -106,14 +153,7 @@ impl Core {
         self.next_gathering += 1;
         state.pieces.push_back(Piece::Gathering(number));
         state.waiting = true;
-        let merge: Merge = Box::new(|_, parts, out| {
-            for part in parts {
-                if let Ok(encoded) = part.downcast::<Vec<u8>>() {
-                    out.extend_from_slice(&encoded);
-                }
-            }
-        });
-        self.gatherings.insert(number, Gathering { client, parts: vec![None], missing: 1, merge });
+        self.gatherings.insert(number, Gathering { client, parts: vec![None], missing: 1, merge: Box::new(join) });
         let run = move |core: &mut Core| -> Part {
             let mut encoded = Vec::new();
             work(core, &mut Reply::new(&mut encoded, protocol));
@@ -132,6 +172,19 @@ impl Core {
                 core.send(home, Message::Task(Box::new(move |core: &mut Core| core.add_part(number, 0, part))));
             })),
         );
+    }
+
+    /// Owes `client` a reply that comes from elsewhere, later; until then its next commands wait. None when the client is
+    /// gone.
+    pub fn promise(&mut self, client: ClientKey) -> Option<Promise> {
+        let state = self.clients.get_mut(client)?;
+        let number = self.next_gathering;
+        self.next_gathering += 1;
+        state.pieces.push_back(Piece::Gathering(number));
+        state.waiting = true;
+        let promise = Promise { home: self.number, number, protocol: state.protocol };
+        self.gatherings.insert(number, Gathering { client, parts: vec![None], missing: 1, merge: Box::new(join) });
+        Some(promise)
     }
 
     /// Has cores do `work` one after another, from core `first` on, and then replies to `client` what `finish` makes of

@@ -6,6 +6,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::time::Duration;
 
 use crossbeam_queue::ArrayQueue;
 use rustix::event::EventfdFlags;
@@ -15,6 +16,9 @@ use super::forward::Batch;
 
 /// Messages an inbox holds.
 const CAPACITY: usize = 4096;
+
+/// How long a thread that is no core waits for room in a full inbox before it looks again.
+const FULL_PAUSE: Duration = Duration::from_millis(1);
 
 /// What one core tells another.
 pub enum Message {
@@ -55,6 +59,19 @@ impl Mailbox {
     /// Adds a message without waking the core; returns the message when there is no room.
     pub fn push(&self, message: Message) -> Result<(), Message> {
         self.queue.push(message)
+    }
+
+    /// Adds a message and wakes the core, waiting for room where there is none: for threads that are no core. The message
+    /// is dropped once `stopping` is set.
+    pub fn deliver(&self, mut message: Message, stopping: &AtomicBool) {
+        while let Err(refused) = self.push(message) {
+            if stopping.load(Ordering::Relaxed) {
+                return;
+            }
+            message = refused;
+            std::thread::sleep(FULL_PAUSE);
+        }
+        self.wake();
     }
 
     /// The earliest message.

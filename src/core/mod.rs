@@ -16,6 +16,7 @@ use rustix::time::Timespec;
 use ruvio_shard::args::ArgRange;
 use ruvio_shard::eviction::MemoryMeter;
 use ruvio_shard::shard::Shard;
+use ruvio_shard::slot::shard_slots;
 
 use self::client::{ClientKey, Clients};
 use self::counters::{CommandStats, Counters};
@@ -23,6 +24,9 @@ use self::exchange::Outbox;
 use self::forward::Batch;
 use self::gather::Gathering;
 use self::latency::LatencyEvents;
+use self::log::Log;
+use self::log::recovery::Recovery;
+use self::pause::Pause;
 use self::serve::Planned;
 use self::subscriber_counts::Receivers;
 use self::subscriptions::Subscribers;
@@ -44,13 +48,17 @@ pub mod flush;
 pub mod forward;
 pub mod gather;
 pub mod latency;
+mod loading;
+pub mod log;
 pub mod mailbox;
 mod monitor;
 mod notifications;
 mod observe;
+pub mod pause;
 mod publish;
 mod serve;
 pub mod slow_log;
+mod split;
 pub mod subscriber_counts;
 pub mod subscriptions;
 mod tick;
@@ -77,6 +85,7 @@ const SPIN_NS: u64 = 40_000;
 const SHARED_LISTENER: u64 = u64::MAX;
 const SHARD_LISTENER: u64 = u64::MAX - 1;
 const WAKER: u64 = u64::MAX - 2;
+const LOG: u64 = u64::MAX - 3;
 
 /// The sockets a core listens on.
 pub struct Listeners {
@@ -118,6 +127,10 @@ pub struct Core {
     spare_buffers: Vec<Vec<u8>>,
     to_flush: Vec<ClientKey>,
     to_resume: Vec<ClientKey>,
+    /// The log, once all that was logged before is read.
+    log: Option<Log>,
+    /// The reading of the data, while it goes on.
+    pub loading: Option<Box<Recovery>>,
     /// Commands that wait for keys of this core.
     pub waiting: Waiting,
     /// What is watched of the keys of this core.
@@ -127,6 +140,12 @@ pub struct Core {
     /// Kept for the next message: who receives it, and how it is encoded.
     receivers: Receivers,
     encoded_push: Vec<u8>,
+    /// Whether an outbox holds publications.
+    has_publications: bool,
+    /// Until when and what of the clients' commands waits, if it does.
+    pause: Option<Pause>,
+    /// Clients whose next command waits for the end of the pause.
+    postponed: Vec<ClientKey>,
     gatherings: HashMap<u64, Gathering>,
     next_gathering: u64,
     scratch: Vec<u8>,
@@ -177,7 +196,9 @@ impl Core {
         let configuration = process.configuration();
         let shards = process.options.shards;
         let meter = MemoryMeter { total: memory::used, own: memory::used_by_this_core, shards: shards as u64 };
-        let shard = Shard::new(process.options.databases, configuration.settings.clone(), meter, rand::random::<u64>());
+        let mut shard =
+            Shard::new(process.options.databases, configuration.settings.clone(), meter, rand::random::<u64>());
+        shard.keys.owned_slots = shard_slots(number, shards);
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let readable = epoll::EventFlags::IN;
         epoll::add(&epoll, &listeners.shared, epoll::EventData::new_u64(SHARED_LISTENER), readable)?;
@@ -201,11 +222,16 @@ impl Core {
             spare_buffers: Vec::new(),
             to_flush: Vec::new(),
             to_resume: Vec::new(),
+            log: None,
+            loading: None,
             waiting: Waiting::default(),
             watches: Watches::default(),
             tracked: Tracked::new(shards),
             receivers: Receivers::default(),
             encoded_push: Vec::new(),
+            has_publications: false,
+            pause: None,
+            postponed: Vec::new(),
             gatherings: HashMap::new(),
             next_gathering: 0,
             scratch: vec![0; SCRATCH_BYTES],
@@ -223,10 +249,12 @@ impl Core {
     /// Takes turns until the process stops.
     pub async fn run(mut self) {
         let mut events = Vec::with_capacity(EVENTS);
+        self.begin_loading();
         while !self.process.stopping.load(Ordering::Relaxed) {
             self.wait(&mut events);
             self.turn(&events);
         }
+        self.finish_log();
         self.send_outboxes();
         self.flush_clients();
     }
@@ -253,7 +281,8 @@ impl Core {
             }
         }
         if mailbox.sleep() {
-            let next_ms = self.waiting.next_deadline_ms().unwrap_or(i64::MAX).min(self.next_tick_ms);
+            let pause_ends_ms = self.pause.map_or(i64::MAX, |pause| pause.until_ms);
+            let next_ms = self.waiting.next_deadline_ms().unwrap_or(i64::MAX).min(self.next_tick_ms).min(pause_ends_ms);
             let timeout_ms = (next_ms - now_ms()).clamp(0, 1000);
             self.poll(events, timeout_ms);
             mailbox.woke();
@@ -271,14 +300,17 @@ impl Core {
 
     /// One turn.
     fn turn(&mut self, events: &[epoll::Event]) {
-        self.now_ms = now_ms();
+        // The time of a log's records never goes back.
+        self.now_ms = now_ms().max(self.now_ms);
+        self.end_pause_in_time();
         self.take_messages();
-        let stalled = self.has_overflow();
+        let stalled = self.has_overflow() || self.is_log_stalled();
         for event in events {
             match event.data.u64() {
                 SHARED_LISTENER => self.accept(client::Door::Shared),
                 SHARD_LISTENER => self.accept(client::Door::Shard),
                 WAKER => self.process.cores[self.number].clear_signal(),
+                LOG => self.advance_log(),
                 token => {
                     self.lone.note(token);
                     let key = ClientKey::from_token(token);
@@ -298,6 +330,7 @@ impl Core {
         self.resume_clients();
         // What other work than commands has changed.
         self.after_command(None);
+        self.write_log();
         self.send_outboxes();
         self.flush_clients();
         self.lone.end_turn();

@@ -32,7 +32,8 @@ impl Core {
         self.process.monitors.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Shows the monitors a command of client `key`. As in Redis what is for operators is not shown.
+    /// Shows the monitors a command of client `key`. As in Redis what is for operators is not shown, and a monitor that is
+    /// reset does not see it.
     pub(super) fn feed_monitors(&mut self, key: ClientKey, command: &Registered, args: Args<'_>) {
         if command.spec.flags.has_any(Flags::SKIP_MONITOR.and(Flags::ADMIN)) {
             return;
@@ -47,12 +48,18 @@ impl Core {
             quote(word, &mut line);
         }
         line.extend_from_slice(b"\r\n");
-        self.broadcast(move |core| core.show_monitors(&line));
+        let not_to = (command.spec.name == "reset").then_some(client.id);
+        self.broadcast(move |core| core.show_monitors(&line, not_to));
     }
 
-    fn show_monitors(&mut self, line: &[u8]) {
-        let monitors: Vec<ClientKey> =
-            self.clients.iter().filter(|(_, client)| client.monitor && !client.closing).map(|(key, _)| key).collect();
+    fn show_monitors(&mut self, line: &[u8], not_to: Option<u64>) {
+        let monitors: Vec<ClientKey> = self
+            .clients
+            .iter()
+            .filter(|(_, client)| client.monitor && !client.closing && client.wants_replies())
+            .filter(|(_, client)| not_to != Some(client.id))
+            .map(|(key, _)| key)
+            .collect();
         for key in monitors {
             if let Some(client) = self.clients.get_mut(key) {
                 client.push_reply(line);
@@ -67,11 +74,23 @@ pub(super) fn shown_words<'a>(command: &Registered, args: Args<'a>) -> impl Exac
     let name = command.spec.name;
     // Where the next secrets end.
     let mut secret_until = if name == "auth" && args.len() <= 3 { 3 } else { 0 };
+    // Behind this word stand only keys.
+    let keyword = if name == "migrate" { (6..args.len()).find(|&index| args.is(index, "keys")) } else { None };
     args.iter().enumerate().map(move |(index, word)| {
         match name {
             "auth" if index == 0 => return word,
             "hello" if index >= 2 && index >= secret_until && args.is(index, "auth") => {
                 secret_until = index + 3;
+                return word;
+            }
+            "migrate" if index >= 6 && index >= secret_until && keyword.is_none_or(|keyword| index < keyword) => {
+                secret_until = if args.is(index, "auth") {
+                    index + 2
+                } else if args.is(index, "auth2") {
+                    index + 3
+                } else {
+                    0
+                };
                 return word;
             }
             "config|set" if index >= 2 && index % 2 == 0 => {
@@ -127,6 +146,11 @@ mod tests {
             ("config set maxmemory 1 RequirePass secret", "config set maxmemory 1 RequirePass (redacted)"),
             ("config set requirepass secret maxmemory 1", "config set requirepass (redacted) maxmemory 1"),
             ("set auth secret", "set auth secret"),
+            ("migrate host 1 key 0 1 copy auth auth", "migrate host 1 key 0 1 copy auth (redacted)"),
+            (
+                "migrate host 1 key 0 1 AUTH2 me secret keys auth key",
+                "migrate host 1 key 0 1 AUTH2 (redacted) (redacted) keys auth key",
+            ),
         ] {
             assert_eq!(shown(line), wanted);
         }

@@ -25,11 +25,23 @@ impl Core {
         }
     }
 
+    /// Removes a key that no command removes, and sees to all that follows from it.
+    pub fn delete_key(&mut self, database: usize, key: &[u8]) {
+        self.shard.keys.begin(database, self.now_ms, None);
+        if self.shard.keys.remove(key) {
+            self.shard.keys.changed(Class::Generic, "del", key);
+            self.log_deletion(database, key);
+            self.after_command(None);
+        }
+    }
+
     /// Removes every key of databases, and sees to all that follows from it on this core.
     pub fn flush_databases(&mut self, databases: Range<usize>) {
         for database in databases {
             self.touch_database(database, None);
-            self.shard.keys.flush(database);
+            if self.shard.keys.flush(database) > 0 {
+                self.log_flush(database);
+            }
         }
         self.forget_reads();
     }
@@ -42,6 +54,7 @@ impl Core {
         self.touch_database(one, Some(other));
         self.touch_database(other, Some(one));
         self.shard.keys.swap_databases(one, other);
+        self.log_swap(one, other);
         self.waiting.note_database(one);
         self.waiting.note_database(other);
         self.serve_ready();

@@ -1,8 +1,9 @@
 //! Publishing messages, and delivering them to the clients that subscribe.
 //!
 //! The publisher's core finds out who receives a message, and so which patterns match it, once. It delivers to its own
-//! clients at once, and sends the others what it published in a turn at the end of the turn: behind the turn's commands,
-//! so that whoever reads what a client wrote before it published finds it, and in order.
+//! clients at once, and collects for each other core what was published, to be sent before its next message to any core
+//! and at the end of the turn at the latest. So whoever sees an effect of what the publisher did next finds the message
+//! on its way.
 
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ impl Core {
                 let patterns = receivers.patterns.as_slice().into();
                 Arc::new(Publication { topic, channel: channel.into(), payload: payload.into(), patterns })
             });
-            self.outboxes[core].publications.push(Arc::clone(publication));
+            self.add_publication(core, Arc::clone(publication));
         }
         if receivers.cores.has(home) {
             self.deliver(topic, channel, payload, &receivers.patterns);

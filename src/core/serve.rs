@@ -13,7 +13,7 @@ use ruvio_shard::hash_key;
 use ruvio_shard::reply::Reply;
 
 use super::Core;
-use super::client::ClientKey;
+use super::client::{ClientKey, Replies};
 use crate::registry::{Found, Slots, registry};
 use crate::wire::{self, Framed, Limits};
 
@@ -51,6 +51,16 @@ pub(super) struct Planned {
     slots: Slots,
     /// The hash of its first key, for prefetching.
     hash: u64,
+}
+
+/// What came of an inline request.
+enum Inline {
+    /// It was executed, or there was nothing to execute.
+    Executed,
+    /// It waits for the end of a pause.
+    Postponed,
+    /// It cannot be read, and the connection ends.
+    Broken,
 }
 
 impl Core {
@@ -156,7 +166,7 @@ impl Core {
         let mut done = 0;
         loop {
             let Some(client) = self.clients.get_mut(key) else { return done };
-            if client.waiting || client.paused || client.closing {
+            if client.waiting || client.paused || client.postponed || client.closing {
                 return done;
             }
             let limits = Limits {
@@ -227,9 +237,11 @@ impl Core {
         let error = CommandError::new(format!("ERR Protocol error: {text}"));
         self.count_error(&error);
         if let Some(client) = self.clients.get_mut(key) {
-            let mut encoded = Vec::new();
-            Reply::new(&mut encoded, client.protocol).error(&error);
-            client.push_reply(&encoded);
+            if client.wants_replies() {
+                let mut encoded = Vec::new();
+                Reply::new(&mut encoded, client.protocol).error(&error);
+                client.push_reply(&encoded);
+            }
             client.closing = true;
             self.want_flush(key);
             self.update_interest(key);
@@ -261,21 +273,33 @@ impl Core {
                 }
             }
         }
+        let mut owed = client.pieces.len();
         let mut start = self.clock.raw();
         let mut next_range = 0;
         for (index, request) in planned.iter().enumerate() {
             let words = &ranges[next_range..next_range + request.words];
             next_range += request.words;
             if request.words == 0 {
-                if !self.execute_inline(key, &input[request.start..request.end], &mut start) {
-                    return index + 1;
+                let line = &input[request.start..request.end];
+                match self.execute_inline(key, line, &mut start) {
+                    Inline::Executed => {}
+                    Inline::Postponed => return index,
+                    Inline::Broken => return index + 1,
                 }
             } else {
-                self.execute_request(key, &request.found, request.slots, Args::new(input, words), &mut start);
+                let args = Args::new(input, words);
+                if self.postpones(key, &request.found, request.slots, args) {
+                    return index;
+                }
+                self.execute_request(key, &request.found, request.slots, args, &mut start);
             }
             match self.clients.get_mut(key) {
                 None => return index + 1,
                 Some(client) => {
+                    if client.replies != Replies::Wanted {
+                        client.end_command(owed);
+                    }
+                    owed = client.pieces.len();
                     if client.pieces.len() >= PAUSED_PIECES || client.unsent() >= PAUSED_UNSENT {
                         client.paused = true;
                     }
@@ -288,26 +312,29 @@ impl Core {
         planned.len()
     }
 
-    /// Executes an inline request; false when the connection is to end.
-    fn execute_inline(&mut self, key: ClientKey, line: &[u8], start: &mut u64) -> bool {
+    /// Executes an inline request.
+    fn execute_inline(&mut self, key: ClientKey, line: &[u8], start: &mut u64) -> Inline {
         if line.starts_with(b"*") {
             // An array without words is no request.
-            return true;
+            return Inline::Executed;
         }
         let (mut buffer, mut ranges) = (Vec::new(), Vec::new());
         let content = line.strip_suffix(b"\n").unwrap_or(line);
         let content = content.strip_suffix(b"\r").unwrap_or(content);
         if !wire::inline_words(content, &mut buffer, &mut ranges) {
             self.break_off(key, "unbalanced quotes in request");
-            return false;
+            return Inline::Broken;
         }
         if ranges.is_empty() {
-            return true;
+            return Inline::Executed;
         }
         let args = Args::new(&buffer, &ranges);
         let (found, slots, _) = look_up(args);
+        if self.postpones(key, &found, slots, args) {
+            return Inline::Postponed;
+        }
         self.execute_request(key, &found, slots, args, start);
-        true
+        Inline::Executed
     }
 
     /// Has the kernel tell of a client's input exactly while it may be served.
@@ -315,7 +342,7 @@ impl Core {
         use rustix::event::epoll::{EventData, EventFlags, modify};
         let epoll = self.epoll.as_fd();
         let Some(client) = self.clients.get_mut(key) else { return };
-        let read = !(client.waiting || client.paused || client.closing);
+        let read = !(client.waiting || client.paused || client.postponed || client.closing);
         let write = client.sent < client.output.len() && client.blocked_on_write;
         let blocked = client.blocked_at.is_some();
         if read == client.watches_read && write == client.watches_write && blocked == client.watches_end {

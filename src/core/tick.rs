@@ -24,12 +24,20 @@ const STEP: usize = 256;
 impl Core {
     /// Whether there is work that does not wait for an event.
     pub(super) fn has_background_work(&self) -> bool {
-        self.expiring || self.shard.keys.has_remains() || self.tracked.has_work()
+        self.expiring
+            || self.shard.keys.has_remains()
+            || self.tracked.has_work()
+            || self.loading.is_some()
+            || self.has_checkpoint_work()
     }
 
     /// Does background work for a bounded time.
     pub(super) fn background(&mut self) {
         if !self.has_background_work() {
+            return;
+        }
+        if self.loading.is_some() {
+            self.load();
             return;
         }
         let start = self.clock.raw();
@@ -40,6 +48,7 @@ impl Core {
         while self.expiring && in_time(self) {
             self.sweep();
         }
+        while self.has_checkpoint_work() && in_time(self) && self.advance_checkpoint() {}
         while self.tracked.has_work() && in_time(self) {
             self.tracked.reads.reclaim(STEP);
             self.limit_reads(STEP);
@@ -64,7 +73,14 @@ impl Core {
             bytes_in: self.counters.bytes_in,
             bytes_out: self.counters.bytes_out,
         });
-        if self.configuration.settings.active_expire {
+        // While data is read, time is that of its records.
+        if self.loading.is_some() {
+            self.look_after_clients();
+            return;
+        }
+        if self.pause.is_some() {
+            self.expiring = false;
+        } else if self.configuration.settings.active_expire {
             let start = self.clock.raw();
             let effort = self.configuration.settings.active_expire_effort;
             // Up to a hundredth of the time with the lowest effort, when little has expired.
@@ -83,6 +99,8 @@ impl Core {
             }
         }
         self.shard.evict_in_turn(self.now_ms);
+        self.after_command(None);
+        self.tick_log();
         self.check_tracking_limit();
         self.look_after_clients();
     }
@@ -118,7 +136,11 @@ impl Core {
             }
             if limit.hard_bytes > 0 && unsent > limit.hard_bytes {
                 over.push(key);
-            } else if timeout_ms > 0 && class == OutputClass::Normal && now_ms - client.active_ms > timeout_ms {
+            } else if timeout_ms > 0
+                && class == OutputClass::Normal
+                && !client.postponed
+                && now_ms - client.active_ms > timeout_ms
+            {
                 idle.push(key);
             }
         }

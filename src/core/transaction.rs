@@ -34,8 +34,8 @@ pub struct Queue {
     commands: Vec<Queued>,
     bytes: Vec<u8>,
     ranges: Vec<ArgRange>,
-    /// The slot of all keys so far.
-    slot: Option<u16>,
+    /// Where all keys so far are.
+    place: Option<KeyPlace>,
     /// Whether a command was refused, so that `EXEC` will be.
     failed: bool,
 }
@@ -44,6 +44,11 @@ impl Queue {
     /// How many commands are queued.
     pub fn len(&self) -> usize {
         self.commands.len()
+    }
+
+    /// The commands, in order.
+    pub(super) fn commands(&self) -> impl Iterator<Item = &'static Registered> {
+        self.commands.iter().map(|queued| queued.command)
     }
 
     /// Bytes of their words.
@@ -57,13 +62,20 @@ impl Queue {
     }
 }
 
-/// What a client watches: on one core, since all keys of a transaction are.
+/// Where the keys of a command, of a transaction or of a watch are: in one slot, or at least on one core.
 #[derive(Clone, Copy, Debug)]
-pub struct Watched {
-    /// The slot of the keys.
-    pub slot: u16,
+pub struct KeyPlace {
+    /// Their slot; `None` where they are in several of a core's, which `--cross-slot allow` permits.
+    slot: Option<u16>,
     /// The core that owns them.
     pub owner: usize,
+}
+
+impl KeyPlace {
+    /// Whether keys there may be used together with keys at `other`.
+    fn goes_with(self, other: KeyPlace, may_cross_slots: bool) -> bool {
+        self.owner == other.owner && (may_cross_slots || self.slot == other.slot)
+    }
 }
 
 /// A transaction under way on the client's core.
@@ -85,8 +97,19 @@ pub struct Part {
     /// The client's process-wide number, if it is to be seen whether what it watches has changed.
     watcher: Option<u64>,
     batch: Box<Batch>,
-    /// Whether nothing was executed, because a watched key had changed.
-    aborted: bool,
+    /// Whether the transaction begins with it, and a command of that needs memory.
+    needs_memory: bool,
+    /// Why nothing was executed, where nothing was.
+    aborted: Option<Aborted>,
+}
+
+/// Why a transaction was not executed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Aborted {
+    /// A watched key had changed.
+    Changed,
+    /// Memory is at its limit, and a command needs some.
+    OutOfMemory,
 }
 
 impl Core {
@@ -95,30 +118,24 @@ impl Core {
         let limit = self.configuration.client_query_buffer_limit;
         // As in Redis nothing is queued while there is no room, whatever it would do.
         let has_room = self.configuration.settings.maxmemory == 0 || self.shard.make_room();
+        let place = self.key_place(key, command, slots, args);
+        let may_cross = self.may_cross_slots(key);
         let Some(client) = self.clients.get_mut(key) else { return };
-        let (door, local) = (client.door, client.local.ip());
         let watched = client.watched;
         let Some(queue) = client.transaction.as_mut() else { return };
-        let refusal = match slots {
+        let refusal = match place {
             _ if command.spec.flags.has(Flags::NO_MULTI) => {
                 Some(CommandError::new("ERR Command not allowed inside a transaction"))
             }
-            Slots::Several => Some(CommandError::CROSS_SLOT),
             _ if !has_room => Some(CommandError::OUT_OF_MEMORY),
-            Slots::One(slot)
-                if queue.slot.or(watched.map(|watched| watched.slot)).is_some_and(|other| other != slot) =>
-            {
+            Ok(Some(place)) if queue.place.or(watched).is_some_and(|other| !place.goes_with(other, may_cross)) => {
                 Some(CommandError::CROSS_SLOT)
-            }
-            Slots::One(slot) if door == Door::Shard && self.process.owner(slot) != self.number => {
-                self.counters.moved += 1;
-                let announced = self.process.announced_address(self.process.owner(slot), local);
-                Some(CommandError::new(format!("MOVED {slot} {announced}")))
             }
             _ if queue.bytes() > limit => Some(CommandError::new(format!(
                 "ERR the transaction has more than client-query-buffer-limit ({limit}) bytes; make it smaller"
             ))),
-            _ => None,
+            Ok(_) => None,
+            Err(ref error) => Some(error.clone()),
         };
         if let Some(error) = refusal {
             queue.failed = true;
@@ -126,11 +143,9 @@ impl Core {
             self.reject(key, &error);
             return;
         }
-        let slot = match slots {
-            Slots::One(slot) => Some(slot),
-            _ => None,
-        };
-        queue.slot = queue.slot.or(slot);
+        let place = place.ok().flatten();
+        queue.place = queue.place.or(place);
+        let slot = place.and_then(|place| place.slot);
         for word in args.iter() {
             queue.ranges.push(ArgRange { start: queue.bytes.len() as u32, len: word.len() as u32 });
             queue.bytes.extend_from_slice(word);
@@ -138,6 +153,32 @@ impl Core {
         queue.commands.push(Queued { command, words: args.len(), slot });
         client.push_reply(b"+QUEUED\r\n");
         self.want_flush(key);
+    }
+
+    /// Where a command's keys are, for a client that may use them there; `None` without keys.
+    fn key_place(
+        &mut self,
+        key: ClientKey,
+        command: &Registered,
+        slots: Slots,
+        args: Args<'_>,
+    ) -> Result<Option<KeyPlace>, CommandError> {
+        let place = match slots {
+            Slots::One(slot) => KeyPlace { slot: Some(slot), owner: self.process.owner(slot) },
+            Slots::Several => match self.common_owner(key, command, args) {
+                Some(owner) => KeyPlace { slot: None, owner },
+                None => return Err(CommandError::CROSS_SLOT),
+            },
+            Slots::None | Slots::Invalid => return Ok(None),
+        };
+        match (self.clients.get(key), place.slot) {
+            (Some(client), Some(slot)) if client.door == Door::Shard && place.owner != self.number => {
+                let announced = self.process.announced_address(place.owner, client.local.ip());
+                self.counters.moved += 1;
+                Err(CommandError::new(format!("MOVED {slot} {announced}")))
+            }
+            _ => Ok(Some(place)),
+        }
     }
 
     /// Begins a transaction.
@@ -162,24 +203,22 @@ impl Core {
         Ok(())
     }
 
-    /// Has a client watch keys, which are all in `slot`.
-    pub fn watch(&mut self, key: ClientKey, slot: u16, keys: Args<'_>) -> Result<(), CommandError> {
-        let owner = self.process.owner(slot);
-        let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
-        if client.transaction.is_some() {
+    /// Has a client watch keys: `args` are the words of `WATCH`.
+    pub fn watch(&mut self, key: ClientKey, command: &Registered, args: Args<'_>) -> Result<(), CommandError> {
+        if self.clients.get(key).is_some_and(|client| client.transaction.is_some()) {
             return Err(CommandError::new("ERR WATCH inside MULTI is not allowed"));
         }
-        if client.watched.is_some_and(|watched| watched.slot != slot) {
+        let Some(place) = self.key_place(key, command, command.slots(args), args)? else { return Ok(()) };
+        let may_cross = self.may_cross_slots(key);
+        let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
+        if client.watched.is_some_and(|watched| !place.goes_with(watched, may_cross)) {
             return Err(CommandError::CROSS_SLOT);
         }
-        if client.door == Door::Shard && owner != self.number {
-            self.counters.moved += 1;
-            let announced = self.process.announced_address(owner, client.local.ip());
-            return Err(CommandError::new(format!("MOVED {slot} {announced}")));
-        }
-        client.watched = Some(Watched { slot, owner });
+        let owner = place.owner;
+        client.watched = Some(place);
         let (id, database) = (client.id, client.database);
-        let keys: Vec<Box<[u8]>> = keys.iter().map(Box::from).collect();
+        client.watched_keys.extend(args.from(1).iter().map(|key| (database, Box::from(key))));
+        let keys: Vec<Box<[u8]>> = args.from(1).iter().map(Box::from).collect();
         if owner == self.number {
             self.watch_here(id, database, &keys);
         } else {
@@ -191,7 +230,7 @@ impl Core {
     /// Ends all that a client watches.
     pub fn unwatch(&mut self, key: ClientKey) {
         let Some(client) = self.clients.get_mut(key) else { return };
-        if let Some(watched) = client.watched.take() {
+        if let Some(watched) = client.take_watched() {
             let id = client.id;
             self.unwatch_at(watched.owner, id);
         }
@@ -206,12 +245,8 @@ impl Core {
             self.unwatch(key);
             return Err(CommandError::new("EXECABORT Transaction discarded because of previous errors."));
         }
-        let watched = client.watched.take();
-        let owner = match (queue.slot, watched) {
-            (Some(slot), _) => self.process.owner(slot),
-            (None, Some(watched)) => watched.owner,
-            (None, None) => home,
-        };
+        let watched = client.take_watched();
+        let owner = queue.place.or(watched).map_or(home, |place| place.owner);
         let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
         client.waiting = true;
         client.executing = true;
@@ -243,11 +278,15 @@ impl Core {
             }
             let watcher = std::mem::take(&mut execution.watched).then_some(client.id);
             let batch = Box::new(execution.batch(key, client, self.number, self.process.options.databases));
-            let part = Part { client: key, watcher, batch, aborted: false };
+            let needs_memory =
+                !execution.begun && execution.queue.commands().any(|command| command.spec.flags.has(Flags::DENY_OOM));
+            let part = Part { client: key, watcher, batch, needs_memory, aborted: None };
             let owner = execution.owner;
             client.execution = Some(execution);
             if owner == self.number || (part.batch.commands.is_empty() && part.watcher.is_none()) {
+                let log_before = self.log_end();
                 let part = self.execute_part(part);
+                self.await_log(key, log_before);
                 if !self.take_part(part) {
                     return;
                 }
@@ -255,13 +294,14 @@ impl Core {
                 self.counters.forwarded += part.batch.commands.len() as u64;
                 let home = self.number;
                 let run = move |core: &mut Core| {
+                    let log_before = core.log_end();
                     let part = core.execute_part(part);
                     let settle = move |core: &mut Core| {
                         if core.take_part(part) {
                             core.continue_transaction(key);
                         }
                     };
-                    core.send(home, Message::Task(Box::new(settle)));
+                    core.send_reply(home, log_before, Message::Task(Box::new(settle)));
                 };
                 self.send(owner, Message::Task(Box::new(run)));
                 return;
@@ -271,8 +311,14 @@ impl Core {
 
     /// Executes a part of a transaction on the core that owns its keys.
     fn execute_part(&mut self, mut part: Part) -> Part {
-        part.aborted = part.watcher.is_some_and(|watcher| !self.end_watch(watcher));
-        if part.aborted {
+        let has_changed = part.watcher.is_some_and(|watcher| !self.end_watch(watcher));
+        // As in Redis, which refuses EXEC for want of memory before it looks at what was watched.
+        if part.needs_memory && self.configuration.settings.maxmemory > 0 && !self.shard.make_room() {
+            part.aborted = Some(Aborted::OutOfMemory);
+        } else if has_changed {
+            part.aborted = Some(Aborted::Changed);
+        }
+        if part.aborted.is_some() {
             return part;
         }
         let mut batch = part.batch;
@@ -280,6 +326,7 @@ impl Core {
         let mut ends = std::mem::take(&mut batch.ends);
         let mut slow = Vec::new();
         let mut start = self.clock.raw();
+        self.begin_log_group();
         let client = Place { core: batch.from as usize, client: part.client };
         for (place, (forwarded, args)) in batch.iter().enumerate() {
             let call = Call {
@@ -300,6 +347,7 @@ impl Core {
             }
         }
         self.shard.keys.no_touch = false;
+        self.end_log_group();
         self.serve_ready();
         batch.replies = replies;
         batch.ends = ends;
@@ -312,12 +360,23 @@ impl Core {
     /// over, or its client is.
     fn take_part(&mut self, part: Part) -> bool {
         let key = part.client;
+        let refusal = part.aborted.filter(|aborted| *aborted == Aborted::OutOfMemory).map(|_| {
+            let reason = CommandError::OUT_OF_MEMORY;
+            CommandError::new(format!("EXECABORT Transaction discarded because of: {}", reason.text()))
+        });
+        if let Some(error) = &refusal {
+            self.count_error(error);
+        }
         let Some(client) = self.clients.get_mut(key) else { return false };
         let protocol = client.protocol;
         let Some(mut execution) = client.execution.take() else { return false };
         let mut encoded = Vec::new();
-        if part.aborted {
-            Reply::new(&mut encoded, protocol).null_array();
+        if part.aborted.is_some() {
+            let mut reply = Reply::new(&mut encoded, protocol);
+            match &refusal {
+                Some(error) => reply.error(error),
+                None => reply.null_array(),
+            }
             client.push_reply(&encoded);
             client.waiting = client.gathers();
             client.end_execution();

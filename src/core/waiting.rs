@@ -16,10 +16,11 @@ use ruvio_shard::wait::Wait;
 use super::Core;
 use super::client::ClientKey;
 use super::mailbox::Message;
+use super::slow_log::SlowEntry;
 use crate::registry::Registered;
 
 /// A key of a database.
-pub(super) type DatabaseKey = (usize, Box<[u8]>);
+pub type DatabaseKey = (usize, Box<[u8]>);
 
 /// A client, wherever it is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -196,6 +197,7 @@ impl Core {
         let mut encoded = Vec::new();
         self.shard.keys.no_touch = waiter.no_touch;
         let start = self.clock.raw();
+        let log_before = self.log_end();
         let executed = self.execute_on_shard(waiter.command, waiter.words.as_args(), call, start, &mut encoded);
         self.shard.keys.no_touch = false;
         if executed.wait.is_some() {
@@ -203,7 +205,10 @@ impl Core {
             self.put_back(number, waiter);
             return true;
         }
-        self.answer(waiter.place, encoded);
+        if let Some(entry) = executed.slow {
+            self.log_slow_at(waiter.place, entry);
+        }
+        self.answer(waiter.place, log_before, encoded);
         self.observe_changes(Some(waiter.place));
         self.update_observed();
         true
@@ -249,17 +254,36 @@ impl Core {
             }
             Ending::Silent => return,
         }
-        self.answer(waiter.place, encoded);
+        // Only now does the call count; what it waited is no time that it took.
+        let now = self.clock.raw();
+        let failed = ending == Ending::Error;
+        if let Some(entry) = self.note_call(waiter.command, waiter.words.as_args(), now, now, failed) {
+            self.log_slow_at(waiter.place, entry);
+        }
+        let log_before = self.log_end();
+        self.answer(waiter.place, log_before, encoded);
     }
 
-    /// Sends the reply that a waiting client was owed.
-    fn answer(&mut self, place: Place, encoded: Vec<u8>) {
+    /// Has the core of the client at `place` log what the client waited for.
+    fn log_slow_at(&mut self, place: Place, entry: SlowEntry) {
+        if place.core == self.number {
+            self.log_slow(entry, place.client);
+        } else {
+            let log = move |core: &mut Core| core.log_slow(entry, place.client);
+            self.send(place.core, Message::Task(Box::new(log)));
+        }
+    }
+
+    /// Sends the reply that a waiting client was owed, once what was logged since `log_before` is acknowledged.
+    fn answer(&mut self, place: Place, log_before: u64, encoded: Vec<u8>) {
         let from = self.number;
         if place.core == from {
+            self.await_log(place.client, log_before);
             self.end_blocking(place.client, from, &encoded);
         } else {
-            self.send(
+            self.send_reply(
                 place.core,
+                log_before,
                 Message::Task(Box::new(move |core: &mut Core| core.end_blocking(place.client, from, &encoded))),
             );
         }

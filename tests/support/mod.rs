@@ -10,5 +10,5 @@ mod value;
 pub use connection::{Connection, encode_command};
 pub use ports::PortBlock;
 pub use script::{check, replies, replies_resp3};
-pub use server::{Options, Server, wait_until};
+pub use server::{Options, Server, against_reference_server, wait_until};
 pub use value::Value;

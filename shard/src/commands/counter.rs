@@ -198,6 +198,10 @@ fn incrby(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
 /// The options of INCRBY, in any order, each once.
 fn incrby_bounds(args: Args<'_>, now_ms: i64) -> Result<Bounds, CommandError> {
     let mut bounds = Bounds::default();
+    if !args.is(3, "MAX") && !TimeUnit::from_word(args.at(3)).is_some_and(TimeUnit::is_relative) {
+        // As in Redis, whose command takes no options.
+        return Err(CommandError::wrong_arity("incrby"));
+    }
     let mut index = 3;
     while index < args.len() {
         let argument = args.get(index + 1).ok_or(CommandError::SYNTAX)?;

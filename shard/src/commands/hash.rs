@@ -2,11 +2,14 @@
 
 use crate::args::Args;
 use crate::command::{Categories, Command, Flags, Group, Handler, KeyFlags, KeySpec, Spec};
+use crate::commands::options::TimeUnit;
 use crate::error::CommandError;
 use crate::packed::Element;
 use crate::reply::Reply;
 
 mod counters;
+mod exchange;
+mod lifetime;
 mod random;
 mod reading;
 mod scan;
@@ -19,6 +22,11 @@ const ACCESS_AND_UPDATE: &[KeySpec] =
     &[KeySpec::one(1, KeyFlags::READ_WRITE.and(KeyFlags::ACCESS).and(KeyFlags::UPDATE))];
 const INSERT: &[KeySpec] = &[KeySpec::one(1, KeyFlags::READ_WRITE.and(KeyFlags::INSERT))];
 const DELETE: &[KeySpec] = &[KeySpec::one(1, KeyFlags::READ_WRITE.and(KeyFlags::DELETE))];
+
+const ACCESS_AND_DELETE: &[KeySpec] =
+    &[KeySpec::one(1, KeyFlags::READ_WRITE.and(KeyFlags::ACCESS).and(KeyFlags::DELETE))];
+
+const PER_FIELD: &str = "O(N) where N is the number of fields.";
 
 const QUICK_READ: Flags = Flags::READ_ONLY.and(Flags::FAST);
 const QUICK_WRITE: Flags = Flags::WRITE.and(Flags::DENY_OOM).and(Flags::FAST);
@@ -61,6 +69,42 @@ pub static COMMANDS: &[Command] = &[
         reading::hexists,
     ),
     command(
+        ("hexpire", -6),
+        QUICK_WRITE,
+        UPDATE,
+        "7.4.0",
+        [
+            PER_FIELD,
+            "Lets fields of a hash expire after a number of seconds.",
+            "key seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
+        ],
+        |context, args| lifetime::expire(context, args, "hexpire", TimeUnit::Seconds),
+    ),
+    command(
+        ("hexpireat", -6),
+        QUICK_WRITE,
+        UPDATE,
+        "7.4.0",
+        [
+            PER_FIELD,
+            "Lets fields of a hash expire at a time given in Unix seconds.",
+            "key unix-time-seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
+        ],
+        |context, args| lifetime::expire(context, args, "hexpireat", TimeUnit::UnixSeconds),
+    ),
+    command(
+        ("hexpiretime", -5),
+        QUICK_READ,
+        READ,
+        "7.4.0",
+        [
+            PER_FIELD,
+            "Tells at what time, in Unix seconds, fields of a hash expire.",
+            "key FIELDS numfields field [field ...]",
+        ],
+        |context, args| lifetime::read(context, args, TimeUnit::UnixSeconds),
+    ),
+    command(
         ("hget", 3),
         QUICK_READ,
         READ,
@@ -75,6 +119,31 @@ pub static COMMANDS: &[Command] = &[
         "2.0.0",
         ["O(N) where N is the size of the hash.", "Returns all fields of a hash with their values.", "key"],
         reading::hgetall,
+    ),
+    command(
+        ("hgetdel", -5),
+        Flags::WRITE.and(Flags::FAST),
+        ACCESS_AND_DELETE,
+        "8.0.0",
+        [
+            PER_FIELD,
+            "Returns the values of fields and removes them, and the key with the last of them.",
+            "key FIELDS numfields field [field ...]",
+        ],
+        exchange::hgetdel,
+    ),
+    command(
+        ("hgetex", -5),
+        Flags::WRITE.and(Flags::FAST),
+        ACCESS_AND_UPDATE,
+        "8.0.0",
+        [
+            PER_FIELD,
+            "Returns the values of fields and sets or removes their deadlines.",
+            "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] \
+             FIELDS numfields field [field ...]",
+        ],
+        exchange::hgetex,
     ),
     command(
         ("hincrby", -4),
@@ -141,6 +210,62 @@ pub static COMMANDS: &[Command] = &[
         writing::hmset,
     ),
     command(
+        ("hpersist", -5),
+        Flags::WRITE.and(Flags::FAST),
+        UPDATE,
+        "7.4.0",
+        [PER_FIELD, "Takes the deadlines of fields of a hash away.", "key FIELDS numfields field [field ...]"],
+        lifetime::persist,
+    ),
+    command(
+        ("hpexpire", -6),
+        QUICK_WRITE,
+        UPDATE,
+        "7.4.0",
+        [
+            PER_FIELD,
+            "Lets fields of a hash expire after a number of milliseconds.",
+            "key milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
+        ],
+        |context, args| lifetime::expire(context, args, "hpexpire", TimeUnit::Milliseconds),
+    ),
+    command(
+        ("hpexpireat", -6),
+        QUICK_WRITE,
+        UPDATE,
+        "7.4.0",
+        [
+            PER_FIELD,
+            "Lets fields of a hash expire at a time given in Unix milliseconds.",
+            "key unix-time-milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
+        ],
+        |context, args| lifetime::expire(context, args, "hpexpireat", TimeUnit::UnixMilliseconds),
+    ),
+    command(
+        ("hpexpiretime", -5),
+        QUICK_READ,
+        READ,
+        "7.4.0",
+        [
+            PER_FIELD,
+            "Tells at what time, in Unix milliseconds, fields of a hash expire.",
+            "key FIELDS numfields field [field ...]",
+        ],
+        |context, args| lifetime::read(context, args, TimeUnit::UnixMilliseconds),
+    ),
+    command(
+        ("hpttl", -5),
+        QUICK_READ,
+        READ,
+        "7.4.0",
+        [
+            PER_FIELD,
+            "Tells in how many milliseconds fields of a hash expire.",
+            "key FIELDS numfields field [field ...]",
+        ],
+        |context, args| lifetime::read(context, args, TimeUnit::Milliseconds),
+    ),
+    command(
         ("hrandfield", -2),
         Flags::READ_ONLY,
         READ,
@@ -160,7 +285,7 @@ pub static COMMANDS: &[Command] = &[
         [
             "O(1) for every call. O(N) for a complete iteration, where N is the number of fields.",
             "Returns some fields of a hash with their values, and a cursor to go on from.",
-            "key cursor [MATCH pattern] [COUNT count]",
+            "key cursor [MATCH pattern] [COUNT count] [NOVALUES]",
         ],
         scan::hscan,
     ),
@@ -175,6 +300,19 @@ pub static COMMANDS: &[Command] = &[
             "key field value [field value ...]",
         ],
         writing::hset,
+    ),
+    command(
+        ("hsetex", -6),
+        QUICK_WRITE,
+        UPDATE,
+        "8.0.0",
+        [
+            PER_FIELD,
+            "Sets the values of fields and their deadlines, if none or all of the fields are there.",
+            "key [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | \
+             KEEPTTL] FIELDS numfields field value [field value ...]",
+        ],
+        exchange::hsetex,
     ),
     command(
         ("hsetnx", 4),
@@ -203,6 +341,14 @@ pub static COMMANDS: &[Command] = &[
             "key from to amount [MAX cap]",
         ],
         counters::htransfer,
+    ),
+    command(
+        ("httl", -5),
+        QUICK_READ,
+        READ,
+        "7.4.0",
+        [PER_FIELD, "Tells in how many seconds fields of a hash expire.", "key FIELDS numfields field [field ...]"],
+        |context, args| lifetime::read(context, args, TimeUnit::Seconds),
     ),
     command(
         ("hvals", 2),

@@ -202,7 +202,9 @@ fn copy(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let changes = copied.is_some();
     if let Some(entry) = copied {
         context.keys.select(there);
-        context.keys.put(entry);
+        // What was there goes first: as in Redis, the copy is a new key.
+        context.keys.remove(destination);
+        context.keys.add(entry);
         context.keys.changed(Class::Generic, "copy_to", destination);
         context.keys.select(here);
     }
@@ -268,7 +270,8 @@ fn rename_if_free(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
 /// Renames `key`; an entry called `name` goes.
 fn give_name(context: &mut Context<'_>, key: &[u8], name: &[u8]) {
     if let Some(entry) = context.keys.take(key) {
-        context.keys.put(entry.rename(name));
+        context.keys.remove(name);
+        context.keys.add(entry.rename(name));
         context.keys.changed(Class::Generic, "rename_from", key);
         context.keys.changed(Class::Generic, "rename_to", name);
     }
@@ -286,9 +289,11 @@ fn move_key(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let moves = found && !context.keys.contains(key);
     context.keys.select(here);
     if moves && let Some(entry) = context.keys.take(key) {
-        context.keys.changed(Class::Generic, "move_from", key);
         context.keys.select(there);
         context.keys.add(entry);
+        context.keys.select(here);
+        context.keys.changed(Class::Generic, "move_from", key);
+        context.keys.select(there);
         context.keys.changed(Class::Generic, "move_to", key);
         context.keys.select(here);
     }

@@ -417,7 +417,6 @@ fn resolve_range(start: i64, stop: i64, len: usize) -> Range<usize> {
 fn finish_removal(context: &mut Context<'_>, key: &[u8], event: &'static str, emptied: bool) {
     context.keys.changed(Class::List, event, key);
     if emptied {
-        context.keys.remove(key);
-        context.keys.changed(Class::Generic, "del", key);
+        context.keys.remove_emptied(key);
     }
 }

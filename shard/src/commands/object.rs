@@ -107,6 +107,7 @@ pub fn encoding_name(entry: EntryRef<'_>) -> &'static str {
         Encoding::Bytes | Encoding::EditedBytes => "raw",
         Encoding::Int8 | Encoding::Int16 | Encoding::Int32 | Encoding::Int64 => "int",
         Encoding::PackedList | Encoding::PackedHash | Encoding::PackedSet | Encoding::PackedSortedSet => "listpack",
+        Encoding::ExpiringHash => "listpackex",
         Encoding::IntegerSet => "intset",
         Encoding::FixedLimit | Encoding::SlidingLimit | Encoding::TokenLimit => "limit",
         Encoding::Object => entry.object().map_or("raw", |object| object.encoding_name()),

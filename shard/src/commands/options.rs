@@ -55,6 +55,12 @@ impl TimeUnit {
         matches!(self, TimeUnit::Seconds | TimeUnit::Milliseconds)
     }
 
+    /// Whether it counts seconds.
+    #[inline]
+    pub fn is_seconds(self) -> bool {
+        matches!(self, TimeUnit::Seconds | TimeUnit::UnixSeconds)
+    }
+
     /// Reads `time` as a deadline in ms since the epoch. It may lie in the past where the unit is not relative.
     ///
     /// # Errors
@@ -117,7 +123,8 @@ impl<'a> Expiry<'a> {
 /// that a key gets if this call creates it.
 ///
 /// # Errors
-/// [`CommandError::SYNTAX`] for anything else, and those of [`TimeUnit::deadline_ms`].
+/// For a word that is no such option that of a wrong number of arguments, as in Redis, where the command takes none;
+/// [`CommandError::SYNTAX`] for options that are incomplete or too many, and those of [`TimeUnit::deadline_ms`].
 #[inline]
 pub fn creation_deadline(
     args: Args<'_>,
@@ -131,7 +138,8 @@ pub fn creation_deadline(
     let unit = args.get(start).and_then(TimeUnit::from_word).filter(|unit| unit.is_relative());
     match (unit, args.get(start + 1)) {
         (Some(unit), Some(time)) if args.len() == start + 2 => unit.deadline_ms(time, now_ms, command).map(Some),
-        _ => Err(CommandError::SYNTAX),
+        (Some(_), _) => Err(CommandError::SYNTAX),
+        (None, _) => Err(CommandError::wrong_arity(command)),
     }
 }
 

@@ -1,13 +1,13 @@
 //! Sorted sets.
 
-mod add;
+pub(in crate::commands) mod add;
 mod blocking;
 mod combine;
 mod pop;
 mod range;
 mod read;
 mod remove;
-mod store;
+pub(in crate::commands) mod store;
 
 use crate::command::{Begin, Categories, Command, Find, Flags, Group, Handler, KeyFlags, KeySpec, Spec};
 use crate::packed::Element;
@@ -172,7 +172,7 @@ pub static COMMANDS: &[Command] = &[
     command(
         ("zmovedue", -4, Flags::WRITE.and(Flags::DENY_OOM)),
         &[KeySpec::one(1, TAKE), KeySpec::one(2, KeyFlags::READ_WRITE.and(KeyFlags::INSERT))],
-        "1.0.0",
+        "0.1.0",
         "O(M*log(N)) with N being the number of members of the sorted set and M the number of members moved.",
         "Moves the members whose scores are due to the tail of a list.",
         "source destination max [MIN min] [COUNT count]",
@@ -199,7 +199,7 @@ pub static COMMANDS: &[Command] = &[
     command(
         ("zpopbyscore", -3, WRITE_FAST),
         &[KeySpec::one(1, TAKE)],
-        "1.0.0",
+        "0.1.0",
         "O(M*log(N)) with N being the number of members of the sorted set and M the number of members removed.",
         "Removes and returns the members whose scores are due, the lowest first.",
         "key max [MIN min] [COUNT count] [WITHSCORES]",
@@ -355,7 +355,7 @@ pub static COMMANDS: &[Command] = &[
         "2.8.0",
         "O(1) for every call; O(N) for a complete iteration, with N being the number of members.",
         "Iterates over the members of a sorted set.",
-        "key cursor [MATCH pattern] [COUNT count]",
+        "key cursor [MATCH pattern] [COUNT count] [NOSCORES]",
         read::zscan,
     ),
     command(
@@ -389,7 +389,7 @@ pub static COMMANDS: &[Command] = &[
 
 /// Replies a member.
 #[inline]
-fn reply_member(reply: &mut Reply<'_>, member: Element<'_>) {
+pub(in crate::commands) fn reply_member(reply: &mut Reply<'_>, member: Element<'_>) {
     match member {
         Element::Bytes(bytes) => reply.bulk(bytes),
         Element::Int(value) => reply.bulk_integer(value),

@@ -8,6 +8,7 @@ use crate::reply::Reply;
 
 pub mod edit;
 pub mod exchange;
+pub mod lcs;
 pub mod read;
 pub mod set;
 
@@ -94,10 +95,10 @@ pub fn overwrite(entry: &mut Entry, value: &[u8], deadline_ms: Option<i64>, vers
 
 /// Counts a look-up that found its key, or did not, for commands that read a value they also change.
 #[inline]
-pub fn count_read(keys: &mut Keys, found: bool) {
+pub fn count_read(keys: &mut Keys, key: &[u8], found: bool) {
     if found {
         keys.stats.hits += 1;
     } else {
-        keys.stats.misses += 1;
+        keys.count_miss(key);
     }
 }

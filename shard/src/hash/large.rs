@@ -1,9 +1,12 @@
 //! The form of a hash with many or long fields.
 
+use super::Lifetime;
+use super::deadlines::{Deadlines, FieldDue};
 use super::field::{Field, FieldRef};
 use crate::hash_key;
-use crate::packed::{Elements, IntBuffer};
-use crate::table::{Position, Table};
+use crate::packed::Element;
+use crate::packed::IntBuffer;
+use crate::table::{Position, SCAN_BITS, Table};
 
 /// A hash that has outgrown its packed form.
 #[derive(Default)]
@@ -11,21 +14,12 @@ pub struct LargeHash {
     fields: Table<Field>,
     /// Bytes of the fields' blocks.
     block_bytes: usize,
+    /// The fields that have a deadline, where there are any.
+    deadlines: Option<Box<Deadlines>>,
 }
 
 impl LargeHash {
-    /// The fields of a packed hash.
-    pub fn from_packed(bytes: &[u8]) -> LargeHash {
-        let mut hash = LargeHash::default();
-        let mut elements = Elements::new(bytes).map(|(_, element)| element);
-        while let (Some(field), Some(value)) = (elements.next(), elements.next()) {
-            let (mut field_text, mut value_text) = (IntBuffer::new(), IntBuffer::new());
-            hash.add(field.as_bytes(&mut field_text), value.as_bytes(&mut value_text));
-        }
-        hash
-    }
-
-    /// Number of fields.
+    /// Number of fields, those that have expired but are still there included.
     #[inline]
     pub fn len(&self) -> usize {
         self.fields.len()
@@ -37,50 +31,102 @@ impl LargeHash {
         self.fields.is_empty()
     }
 
+    /// Number of fields that have a deadline.
+    #[inline]
+    pub fn with_deadline(&self) -> usize {
+        self.fields.marked()
+    }
+
+    /// The earliest deadline of a field, in ms since the epoch.
+    #[inline]
+    pub fn next_deadline_ms(&self) -> Option<i64> {
+        self.deadlines.as_ref()?.first().map(|due| due.deadline_ms)
+    }
+
     /// Where a field is; valid until the hash changes.
     #[inline]
     pub fn find(&self, field: &[u8]) -> Option<Position> {
         self.fields.find(hash_key(field), field)
     }
 
-    /// The value at `position`.
+    /// The field at `position`.
     #[inline]
-    pub fn value_at(&self, position: Position) -> &[u8] {
-        self.fields.at(position).value()
+    pub fn at(&self, position: Position) -> FieldRef<'_> {
+        self.fields.at(position)
     }
 
-    /// The value of a field.
+    /// A field by its name.
     #[inline]
-    pub fn get(&self, field: &[u8]) -> Option<&[u8]> {
-        self.fields.get(hash_key(field), field).map(FieldRef::value)
+    pub fn get(&self, field: &[u8]) -> Option<FieldRef<'_>> {
+        self.fields.get(hash_key(field), field)
     }
 
     /// Adds a field that is not there.
-    pub fn add(&mut self, field: &[u8], value: &[u8]) {
-        let block = Field::new(field, value);
+    pub fn add(&mut self, field: &[u8], value: &[u8], deadline_ms: Option<i64>) {
+        let hash = hash_key(field);
+        let block = Field::new(field, value, deadline_ms);
         self.block_bytes += block.view().block_bytes();
-        self.fields.insert(hash_key(field), block);
+        self.fields.insert(hash, block);
+        self.note_deadline(hash, None, deadline_ms);
+    }
+
+    /// Adds a field of a packed hash, in which it is once.
+    pub(super) fn add_packed(&mut self, field: Element<'_>, value: Element<'_>, deadline_ms: Option<i64>) {
+        let (mut field_text, mut value_text) = (IntBuffer::new(), IntBuffer::new());
+        self.add(field.as_bytes(&mut field_text), value.as_bytes(&mut value_text), deadline_ms);
     }
 
     /// Replaces the value at `position`.
     pub fn set_at(&mut self, position: Position, value: &[u8]) {
+        self.change(position, |field| field.set_value(value));
+    }
+
+    /// Sets or clears the deadline of the field at `position`, in ms since the epoch.
+    pub fn set_deadline_at(&mut self, position: Position, deadline_ms: Option<i64>) {
+        let field = self.fields.at(position);
+        let before_ms = field.deadline_ms();
+        if before_ms == deadline_ms {
+            return;
+        }
+        let hash = hash_key(field.name());
+        self.change(position, |field| field.set_deadline(deadline_ms));
+        self.note_deadline(hash, before_ms, deadline_ms);
+    }
+
+    fn change(&mut self, position: Position, change: impl FnOnce(&mut Field)) {
         let mut field = self.fields.at_mut(position);
         let before = field.view().block_bytes();
-        field.set_value(value);
+        change(&mut field);
         let after = field.view().block_bytes();
         drop(field);
         self.block_bytes = self.block_bytes - before + after;
     }
 
+    fn note_deadline(&mut self, hash: u64, before_ms: Option<i64>, after_ms: Option<i64>) {
+        if let Some(deadline_ms) = before_ms
+            && let Some(deadlines) = &mut self.deadlines
+        {
+            deadlines.remove(FieldDue { deadline_ms, hash });
+        }
+        if let Some(deadline_ms) = after_ms {
+            self.deadlines.get_or_insert_default().add(FieldDue { deadline_ms, hash });
+        } else if self.deadlines.as_ref().is_some_and(|deadlines| deadlines.is_empty()) {
+            self.deadlines = None;
+        }
+    }
+
     /// Sets a field; whether it is new.
-    pub fn set(&mut self, field: &[u8], value: &[u8]) -> bool {
+    pub(super) fn set(&mut self, field: &[u8], value: &[u8], lifetime: Lifetime) -> bool {
         match self.find(field) {
             Some(position) => {
                 self.set_at(position, value);
+                if let Some(deadline_ms) = lifetime.change() {
+                    self.set_deadline_at(position, deadline_ms);
+                }
                 false
             }
             None => {
-                self.add(field, value);
+                self.add(field, value, lifetime.change().flatten());
                 true
             }
         }
@@ -89,10 +135,40 @@ impl LargeHash {
     /// Removes the field at `position`.
     pub fn remove_at(&mut self, position: Position) {
         let field = self.fields.remove(position);
-        self.block_bytes -= field.view().block_bytes();
+        let view = field.view();
+        self.block_bytes -= view.block_bytes();
+        if let Some(deadline_ms) = view.deadline_ms() {
+            self.note_deadline(hash_key(view.name()), Some(deadline_ms), None);
+        }
     }
 
-    /// Every field, in no order that lasts.
+    /// Removes up to `budget` fields whose deadline is not after `now_ms`, the earliest first; how many went.
+    pub fn remove_expired(&mut self, now_ms: i64, budget: usize) -> usize {
+        let (mut removed, mut name) = (0, Vec::new());
+        while removed < budget {
+            let due = self.deadlines.as_ref().and_then(|deadlines| deadlines.first());
+            let Some(due) = due.filter(|due| due.deadline_ms <= now_ms) else { break };
+            name.clear();
+            let mut found = false;
+            // A scan visits at least all fields that share the hash's first bits.
+            self.fields.scan(due.hash >> (u64::BITS - SCAN_BITS), 1, true, |field| {
+                if !found && field.deadline_ms() == Some(due.deadline_ms) && hash_key(field.name()) == due.hash {
+                    found = true;
+                    name.extend_from_slice(field.name());
+                }
+            });
+            match self.find(&name).filter(|_| found) {
+                Some(position) => {
+                    self.remove_at(position);
+                    removed += 1;
+                }
+                None => self.note_deadline(due.hash, Some(due.deadline_ms), None),
+            }
+        }
+        removed
+    }
+
+    /// Every field, in no order that lasts; those that have expired but are still there included.
     pub fn iter(&self) -> impl Iterator<Item = FieldRef<'_>> {
         self.fields.iter()
     }
@@ -113,18 +189,25 @@ impl LargeHash {
         let mut copy = LargeHash::default();
         for field in self.iter() {
             let (name, value) = field.parts();
-            copy.add(name, value);
+            copy.add(name, value, field.deadline_ms());
         }
         copy
     }
 
     /// Frees about `budget` fields; true when nothing is left. Once begun, the hash is good for nothing else.
     pub fn reclaim(&mut self, budget: usize) -> bool {
+        if let Some(deadlines) = &mut self.deadlines {
+            if !deadlines.reclaim(budget) {
+                return false;
+            }
+            self.deadlines = None;
+        }
         self.fields.drain_some(budget, drop)
     }
 
     /// Bytes of memory it holds, about.
     pub fn heap_bytes(&self) -> usize {
-        self.fields.heap_bytes() + self.block_bytes
+        let deadlines = self.deadlines.as_ref().map_or(0, |deadlines| size_of::<Deadlines>() + deadlines.heap_bytes());
+        self.fields.heap_bytes() + self.block_bytes + deadlines
     }
 }

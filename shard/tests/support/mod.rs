@@ -1,6 +1,7 @@
 //! Driving a shard as a client would.
 
 pub mod databases;
+pub mod heap;
 
 use ruvio_shard::args::OwnedArgs;
 use ruvio_shard::commands;

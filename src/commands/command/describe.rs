@@ -108,6 +108,7 @@ fn write_key_spec(keys: &KeySpec, reply: &mut Reply<'_>) {
             reply.bulk(b"startfrom");
             reply.integer(i64::from(start));
         }
+        Begin::Unknown(_) => begin_search("unknown", 0, reply),
     }
     reply.bulk(b"find_keys");
     match keys.find {
@@ -119,6 +120,7 @@ fn write_key_spec(keys: &KeySpec, reply: &mut Reply<'_>) {
             let numbers = [("keynumidx", count as i64), ("firstkey", first as i64), ("keystep", step as i64)];
             write_search("keynum", &numbers, reply);
         }
+        Find::Unknown => begin_search("unknown", 0, reply),
     }
 }
 
@@ -155,6 +157,8 @@ mod tests {
             ("zunion", 0, 0, 0, true),
             ("sinterstore", 1, -1, 1, false),
             ("object|encoding", 2, 2, 1, false),
+            ("sort", 1, 1, 1, true),
+            ("migrate", 3, 3, 1, true),
         ] {
             let command = registry().get_full(name.as_bytes()).expect("a command");
             assert_eq!(key_range(command.spec), KeyRange { first, last, step, movable }, "{name}");

@@ -2,9 +2,10 @@
 
 use std::sync::LazyLock;
 
-use ruvio_shard::command::{Begin, Find, Flags, Spec};
+use ruvio_shard::command::{Begin, Find, KeyFlags, Spec};
 use ruvio_shard::reply::Reply;
 
+use super::replacements::replacement;
 use super::syntax::{Argument, Kind, parse};
 use crate::registry::{Registered, registry};
 
@@ -21,6 +22,7 @@ const INTEGERS: &[&str] = &[
     "delta",
     "destination-db",
     "end",
+    "frequency",
     "id",
     "index",
     "index1",
@@ -29,6 +31,7 @@ const INTEGERS: &[&str] = &[
     "limit",
     "max-len",
     "milliseconds",
+    "min-match-len",
     "num-matches",
     "numfields",
     "numkeys",
@@ -43,11 +46,15 @@ const INTEGERS: &[&str] = &[
     "end-slot",
     "stop",
     "timeout-ms",
+    "ttl",
     "version",
     "window-ms",
 ];
 const FLOATS: &[&str] = &["height", "latitude", "longitude", "radius", "score", "timeout", "weight", "width"];
 const MOMENTS: &[&str] = &["unix-time-milliseconds", "unix-time-seconds"];
+
+/// Commands that servers and their tests send, not programs.
+const INTERNAL: [&str; 3] = ["pfdebug", "pfselftest", "restore-asking"];
 
 /// The arguments of every command, by its index.
 static ARGUMENTS: LazyLock<Vec<Vec<Argument>>> =
@@ -57,9 +64,11 @@ static ARGUMENTS: LazyLock<Vec<Vec<Argument>>> =
 pub fn write(command: &Registered, reply: &mut Reply<'_>) {
     let spec = command.spec;
     let arguments = ARGUMENTS.get(command.index).map(Vec::as_slice).unwrap_or_default();
-    let deprecated = spec.flags.has(Flags::DEPRECATED);
-    let optional = [deprecated, !arguments.is_empty(), !command.subcommands.is_empty()];
-    reply.map(4 + optional.into_iter().filter(|given| *given).count());
+    let replacement = replacement(spec.name);
+    let is_internal = replacement.is_none() && INTERNAL.contains(&spec.name);
+    let optional = [is_internal, !arguments.is_empty(), !command.subcommands.is_empty()];
+    let fields = if replacement.is_some() { 7 } else { 4 };
+    reply.map(fields + optional.into_iter().filter(|given| *given).count());
     for (field, value) in [
         ("summary", spec.summary),
         ("since", spec.since),
@@ -69,10 +78,14 @@ pub fn write(command: &Registered, reply: &mut Reply<'_>) {
         reply.bulk(field.as_bytes());
         reply.bulk(value.as_bytes());
     }
-    if deprecated {
-        reply.bulk(b"doc_flags");
-        reply.set(1);
-        reply.simple("deprecated");
+    if let Some(replacement) = replacement {
+        write_flag("deprecated", reply);
+        reply.bulk(b"deprecated_since");
+        reply.bulk(replacement.since.as_bytes());
+        reply.bulk(b"replaced_by");
+        reply.bulk(replacement.by.as_bytes());
+    } else if is_internal {
+        write_flag("syscmd", reply);
     }
     if !arguments.is_empty() {
         reply.bulk(b"arguments");
@@ -88,6 +101,12 @@ pub fn write(command: &Registered, reply: &mut Reply<'_>) {
             write(subcommand, reply);
         }
     }
+}
+
+fn write_flag(flag: &str, reply: &mut Reply<'_>) {
+    reply.bulk(b"doc_flags");
+    reply.set(1);
+    reply.simple(flag);
 }
 
 /// Which word of a call the next argument is.
@@ -186,6 +205,12 @@ fn key_spec_of(argument: &Argument, spec: &Spec, position: &Position) -> Option<
             position.count_at == Some(begin + count) && position.index == position.count_at.map(|at| at + 1)
         }
         (Begin::Keyword { word, .. }, _) => argument.token.eq_ignore_ascii_case(word),
+        (Begin::Unknown(_), _) => match argument.token.as_str() {
+            "BY" | "GET" => keys.flags.has(KeyFlags::READ),
+            "STORE" => keys.flags.has(KeyFlags::OVERWRITE),
+            _ => false,
+        },
+        (_, Find::Unknown) => false,
     })
 }
 
@@ -196,10 +221,10 @@ fn type_of(argument: &Argument, is_key: bool, spec: &Spec) -> &'static str {
         Kind::Block(_) => "block",
         Kind::Value => {
             let name = argument.name.as_str();
-            if is_key {
-                "key"
-            } else if name == "pattern" {
+            if name == "pattern" {
                 "pattern"
+            } else if is_key {
+                "key"
             } else if name == "increment" {
                 if spec.name.ends_with("float") || spec.name == "zincrby" { "double" } else { "integer" }
             } else if INTEGERS.contains(&name) {
@@ -240,6 +265,8 @@ mod tests {
             ),
             ("lmove", "name destination type key display_text destination key_spec_index :1"),
             ("object|encoding", "name key type key display_text key key_spec_index :0"),
+            ("sort", "name destination type key display_text destination key_spec_index :2 token STORE"),
+            ("sort_ro", "name pattern type pattern display_text pattern key_spec_index :1 token BY"),
         ] {
             let text = documentation(name);
             assert!(text.contains(part), "{name}: {text}");

@@ -1,7 +1,7 @@
 //! `COMMAND GETKEYS` and `COMMAND GETKEYSANDFLAGS`: the keys among the words of a command.
 
 use ruvio_shard::args::Args;
-use ruvio_shard::command::KeyFlags;
+use ruvio_shard::command::{Begin, KeyFlags};
 use ruvio_shard::error::CommandError;
 
 use super::describe::write_key_flags;
@@ -25,7 +25,12 @@ fn keys(args: Args<'_>) -> Result<Vec<(&[u8], KeyFlags)>, CommandError> {
         return error("ERR Invalid number of arguments specified for command");
     }
     let mut found = Vec::new();
+    let by_keyword = command.spec.name == "migrate" && args.at(3).is_empty();
     for keys in command.spec.keys {
+        if by_keyword && matches!(keys.begin, Begin::Index(_)) {
+            // The place of the only key is left empty where several follow a keyword.
+            continue;
+        }
         let flags = effective_flags(command, keys.flags, args);
         if !keys.visit(args, |index| found.push((args.at(index), flags))) {
             return error("ERR Invalid arguments specified for command");

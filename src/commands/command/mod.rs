@@ -11,6 +11,9 @@ use crate::registry::{Registered, registry};
 mod describe;
 mod document;
 mod keys;
+#[cfg(test)]
+mod reference;
+mod replacements;
 mod syntax;
 mod tips;
 

@@ -6,6 +6,7 @@ use ruvio_shard::keys::KeyStats;
 
 use crate::core::Core;
 use crate::core::counters::{CommandStats, Counters};
+use crate::core::log::DataPart;
 
 /// Keys with a deadline that are looked at for the average of a database.
 const SAMPLED_DEADLINES: usize = 32;
@@ -17,6 +18,8 @@ pub struct DatabasePart {
     pub keys: usize,
     /// Keys with a deadline.
     pub with_deadline: usize,
+    /// Hashes that have fields with a deadline.
+    pub with_field_deadlines: usize,
     /// Time to live of the keys with a deadline, in ms: their average times their number.
     pub ttl_ms: f64,
 }
@@ -59,6 +62,8 @@ pub struct Part {
     pub tracked_keys: usize,
     /// The clients of each of them, together.
     pub tracked_items: usize,
+    /// The log and the reading of data.
+    pub data: DataPart,
     /// Objects that wait to be freed piecemeal.
     pub to_free: usize,
 }
@@ -77,10 +82,12 @@ impl Part {
             blocking_keys: core.waiting.keys(),
             tracked_keys: core.tracked.reads.len(),
             tracked_items: core.tracked.reads.readers(),
+            data: core.data_part(),
             to_free: core.shard.keys.pending_remains(),
             ..Part::default()
         };
         for (_, client) in core.clients.iter() {
+            part.blocked += usize::from(client.postponed);
             let buffers = client.input.capacity() + client.output.capacity() + client.held.capacity();
             part.subscribers += usize::from(client.subscriptions.is_some());
             part.client_bytes += size_of_val(client) + buffers;
@@ -98,6 +105,7 @@ impl Part {
             all.keys.hits += part.keys.hits;
             all.keys.misses += part.keys.misses;
             all.keys.expired += part.keys.expired;
+            all.keys.expired_fields += part.keys.expired_fields;
             all.keys.evicted += part.keys.evicted;
             all.keys.lazy_freed += part.keys.lazy_freed;
             all.keys.dirty += part.keys.dirty;
@@ -105,6 +113,7 @@ impl Part {
             for (sum, own) in all.databases.iter_mut().zip(&part.databases) {
                 sum.keys += own.keys;
                 sum.with_deadline += own.with_deadline;
+                sum.with_field_deadlines += own.with_field_deadlines;
                 sum.ttl_ms += own.ttl_ms;
             }
             all.commands.resize(all.commands.len().max(part.commands.len()), CommandStats::default());
@@ -121,6 +130,17 @@ impl Part {
             all.blocking_keys += part.blocking_keys;
             all.tracked_keys += part.tracked_keys;
             all.tracked_items += part.tracked_items;
+            all.data.log_bytes += part.data.log_bytes;
+            all.data.acknowledged_bytes += part.data.acknowledged_bytes;
+            all.data.since_checkpoint += part.data.since_checkpoint;
+            all.data.checkpoint_bytes += part.data.checkpoint_bytes;
+            all.data.makes_checkpoint |= part.data.makes_checkpoint;
+            all.data.checkpoint_failed |= part.data.checkpoint_failed;
+            all.data.to_load += part.data.to_load;
+            all.data.loaded += part.data.loaded;
+            if all.data.trouble.is_none() {
+                all.data.trouble = part.data.trouble.clone();
+            }
             all.to_free += part.to_free;
         }
         all
@@ -142,7 +162,8 @@ fn databases(core: &Core) -> Vec<DatabasePart> {
             .map(|deadline_ms| (deadline_ms - core.now_ms).max(0) as f64)
             .sum();
         let ttl_ms = if samples == 0 { 0.0 } else { left_ms / samples as f64 * with_deadline as f64 };
-        DatabasePart { keys: database.len(), with_deadline, ttl_ms }
+        let with_field_deadlines = database.with_field_deadlines();
+        DatabasePart { keys: database.len(), with_deadline, with_field_deadlines, ttl_ms }
     };
     core.shard.keys.databases().iter().map(part).collect()
 }
@@ -157,6 +178,7 @@ mod tests {
             databases: vec![DatabasePart {
                 keys: 2 * with_deadline,
                 with_deadline,
+                with_field_deadlines: with_deadline,
                 ttl_ms: average_ms * with_deadline as f64,
             }],
             longest_input: with_deadline,
@@ -164,6 +186,7 @@ mod tests {
         };
         let all = Part::sum(&[part(1, 1000.0), part(3, 2000.0), part(0, 0.0)]);
         assert_eq!(all.databases[0].average_ttl_ms(), 1750);
+        assert_eq!(all.databases[0].with_field_deadlines, 4);
         assert_eq!((all.key_count(), all.longest_input), (8, 3));
         assert_eq!(DatabasePart::default().average_ttl_ms(), 0);
     }

@@ -68,7 +68,9 @@ pub fn write(section: Section, core: &Core, all: &Part, parts: &[Part]) -> Strin
         Section::CommandStats => ("Commandstats", command_stats),
         Section::ErrorStats => ("Errorstats", error_stats),
         Section::LatencyStats => ("Latencystats", latency_stats),
-        Section::Cluster => ("Cluster", |lines, _, _, _| lines.add("cluster_enabled", 1)),
+        Section::Cluster => ("Cluster", |lines, core, _, _| {
+            lines.add("cluster_enabled", u8::from(!core.process.options.cross_slot));
+        }),
         Section::Shards => ("Shards", shards),
         Section::Keyspace => ("Keyspace", keyspace),
     };
@@ -84,7 +86,10 @@ fn server(lines: &mut Lines, core: &Core, _: &Part, _: &[Part]) {
     let uptime_s = process.started.elapsed().as_secs();
     lines.add("redis_version", REDIS_VERSION);
     lines.add("ruvio_version", env!("CARGO_PKG_VERSION"));
-    lines.add("redis_mode", "cluster");
+    // As of a Redis that was not built from its repository: it has no commit to name.
+    lines.add("redis_git_sha1", "00000000");
+    lines.add("redis_git_dirty", 0);
+    lines.add("redis_mode", if options.cross_slot { "standalone" } else { "cluster" });
     lines.add("os", machine::kernel());
     lines.add("arch_bits", usize::BITS);
     lines.add("multiplexing_api", "epoll");
@@ -108,10 +113,10 @@ fn clients(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
     lines.add("maxclients", core.configuration.max_clients);
     lines.add("client_recent_max_input_buffer", all.longest_input);
     lines.add("client_recent_max_output_buffer", all.longest_output);
+    lines.add("blocked_clients", all.blocked);
     // Shards are threads of one process and have no links.
     lines.add_all(&[
         ("cluster_connections", 0),
-        ("blocked_clients", all.blocked),
         ("tracking_clients", core.process.tracking_clients.load(Ordering::Relaxed)),
         ("pubsub_clients", all.subscribers),
         ("clients_in_timeout_table", all.blocked_with_timeout),
@@ -135,24 +140,40 @@ fn memory_use(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
     lines.add("mem_fragmentation_ratio", format_args!("{:.2}", resident as f64 / used.max(1) as f64));
     lines.add("mem_fragmentation_bytes", resident as i64 - used as i64);
     lines.add("mem_clients_normal", all.client_bytes);
+    // All that is used counts.
+    lines.add("mem_not_counted_for_evict", 0);
     lines.add("mem_allocator", memory::ALLOCATOR_NAME);
     lines.add("lazyfree_pending_objects", all.to_free);
     lines.add("lazyfreed_objects", all.keys.lazy_freed);
 }
 
 fn persistence(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
-    lines.add("durability", core.process.options.durability.name());
+    lines.add("durability", core.configuration.durability.name());
     lines.add("rdb_changes_since_last_save", all.keys.dirty);
-    // Nothing is written to disk or read from it.
-    lines.add_all(&[
-        ("loading", 0),
-        ("async_loading", 0),
-        ("rdb_bgsave_in_progress", 0),
-        ("rdb_saves", 0),
-        ("aof_enabled", 0),
-        ("aof_rewrite_in_progress", 0),
-        ("aof_rewrite_scheduled", 0),
-    ]);
+    let loading = core.process.loading.load(Ordering::Relaxed) > 0;
+    let data = &all.data;
+    lines.add("loading", u8::from(loading));
+    lines.add("rdb_bgsave_in_progress", u8::from(data.makes_checkpoint));
+    lines.add("aof_rewrite_in_progress", u8::from(data.makes_checkpoint));
+    // There are no replicas, and a checkpoint begins at once.
+    lines.add_all(&[("async_loading", 0), ("rdb_saves", 0), ("aof_rewrite_scheduled", 0)]);
+    lines.add("aof_enabled", u8::from(core.process.data.is_some()));
+    if core.process.data.is_some() {
+        lines.add("rdb_last_save_time", core.process.last_save_s.load(Ordering::Relaxed));
+        lines.add("rdb_last_bgsave_status", if data.checkpoint_failed { "err" } else { "ok" });
+        lines.add("aof_base_size", data.checkpoint_bytes);
+        lines.add("log_bytes_since_checkpoint", data.since_checkpoint);
+        lines.add("aof_last_write_status", if data.trouble.is_none() { "ok" } else { "err" });
+        lines.add("aof_current_size", data.log_bytes);
+        lines.add("aof_pending_bytes", data.log_bytes - data.acknowledged_bytes);
+        lines.add("log_trouble", data.trouble.as_deref().unwrap_or("none"));
+    }
+    if loading {
+        lines.add("loading_total_bytes", data.to_load);
+        lines.add("loading_loaded_bytes", data.loaded);
+        let share = if data.to_load == 0 { 100.0 } else { data.loaded as f64 * 100.0 / data.to_load as f64 };
+        lines.add("loading_loaded_perc", format_args!("{share:.2}"));
+    }
 }
 
 fn stats(lines: &mut Lines, core: &Core, all: &Part, parts: &[Part]) {
@@ -172,6 +193,7 @@ fn stats(lines: &mut Lines, core: &Core, all: &Part, parts: &[Part]) {
         ("rejected_connections", counters.rejected_connections),
         ("forwarded_commands", counters.forwarded),
         ("moved_replies", counters.moved),
+        ("expired_subkeys", all.keys.expired_fields),
         ("expired_keys", all.keys.expired),
         ("expired_time_cap_reached_count", counters.expire_time_cap_reached),
         ("evicted_keys", all.keys.evicted),
@@ -184,6 +206,8 @@ fn stats(lines: &mut Lines, core: &Core, all: &Part, parts: &[Part]) {
         ("client_output_buffer_limit_disconnections", counters.output_limit_disconnections),
         // Nothing forks.
         ("total_forks", 0),
+        // MIGRATE opens a connection for each call.
+        ("migrate_cached_sockets", 0),
     ]);
     subscriptions(lines, core);
     lines.add_all(&[
@@ -296,10 +320,11 @@ fn keyspace(lines: &mut Lines, _: &Core, all: &Part, _: &[Part]) {
             lines.add(
                 &format!("db{number}"),
                 format_args!(
-                    "keys={},expires={},avg_ttl={}",
+                    "keys={},expires={},avg_ttl={},subexpiry={}",
                     database.keys,
                     database.with_deadline,
-                    database.average_ttl_ms()
+                    database.average_ttl_ms(),
+                    database.with_field_deadlines
                 ),
             );
         }

@@ -3,7 +3,7 @@
 use super::{Args, integer_of};
 use crate::commands::options::{cap, creation_deadline, positive_at};
 use crate::context::Context;
-use crate::entry::{Header, Kind};
+use crate::entry::Header;
 use crate::error::{CommandError, CommandResult};
 use crate::events::Class;
 use crate::hash::{self, Limits, Place};
@@ -71,10 +71,10 @@ fn increase(
     let deadline_ms = creation_deadline(args, 4, keys.now_ms(), name)?;
     let limits = Limits::of(&keys.settings);
     let mut scratch = IntBuffer::new();
-    let (result, expires) = if let Some(mut entry) = keys.find_mut_kind(key, Kind::Hash)? {
+    let (result, expires) = if let Some(mut entry) = keys.find_hash_mut(key, [field])? {
         let place = Place::find(&entry, field);
         let result = sum(place.value(&entry))?;
-        place.set(&mut entry, field, result.text(&mut scratch), limits);
+        place.set_value(&mut entry, field, result.text(&mut scratch), limits);
         (result, false)
     } else {
         let result = sum(None)?;
@@ -100,7 +100,7 @@ pub(super) fn htransfer(context: &mut Context<'_>, args: Args<'_>) -> CommandRes
     }
     let keys = &mut *context.keys;
     let limits = Limits::of(&keys.settings);
-    let Some(mut entry) = keys.find_mut_kind(key, Kind::Hash)? else {
+    let Some(mut entry) = keys.find_hash_mut(key, [source, destination])? else {
         context.reply.null_array();
         return Ok(());
     };
@@ -117,9 +117,10 @@ pub(super) fn htransfer(context: &mut Context<'_>, args: Args<'_>) -> CommandRes
     };
     let source_after = held - amount;
     let mut text = IntBuffer::new();
-    place.set(&mut entry, source, text.format(source_after), limits);
+    place.set_value(&mut entry, source, text.format(source_after), limits);
     // The first change may have moved the second field.
-    Place::find(&entry, destination).set(&mut entry, destination, text.format(destination_after), limits);
+    let place = Place::find(&entry, destination);
+    place.set_value(&mut entry, destination, text.format(destination_after), limits);
     drop(entry);
     keys.changed(Class::Hash, "hincrby", key);
     context.reply.array(2);

@@ -7,7 +7,6 @@ use rand::{RngExt, SeedableRng};
 
 use super::{Args, reply_element};
 use crate::context::Context;
-use crate::entry::Kind;
 use crate::error::{CommandError, CommandResult};
 use crate::hash::Hash;
 use crate::number::parse_i64;
@@ -19,7 +18,7 @@ type Pair<'a> = (Element<'a>, Element<'a>);
 pub(super) fn hrandfield(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     if args.len() == 2 {
         let mut random = choices(context);
-        let hash = context.keys.find_kind(args.at(1), Kind::Hash)?.map(Hash::of);
+        let hash = context.keys.find_hash_of_live(args.at(1))?;
         match hash.and_then(|hash| hash.random(|below| random.random_range(0..below))) {
             Some((field, _)) => reply_element(&mut context.reply, field),
             None => context.reply.null(),
@@ -42,7 +41,7 @@ pub(super) fn hrandfield(context: &mut Context<'_>, args: Args<'_>) -> CommandRe
     }
     let reply_max = context.keys.settings.proto_max_bulk_len;
     let mut random = choices(context);
-    let hash = context.keys.find_kind(args.at(1), Kind::Hash)?.map(Hash::of);
+    let hash = context.keys.find_hash_of_live(args.at(1))?;
     let mut answer = Answer { reply: &mut context.reply, with_values };
     match hash {
         None => {
@@ -97,16 +96,13 @@ fn repeated(
     random: &mut SmallRng,
     answer: &mut Answer<'_, '_>,
 ) -> CommandResult {
-    let packed = match hash {
-        Hash::Packed(_) => pairs(hash),
-        Hash::Large(_) => Vec::new(),
-    };
+    let packed = hash.is_packed().then(|| pairs(hash));
     let start = answer.reply.mark();
     answer.begin(usize::try_from(count).unwrap_or(usize::MAX));
     for _ in 0..count {
-        let chosen = match hash {
-            Hash::Packed(_) => packed.get(random.random_range(0..packed.len().max(1))).copied(),
-            Hash::Large(_) => hash.random(|below| random.random_range(0..below)),
+        let chosen = match &packed {
+            Some(packed) => packed.get(random.random_range(0..packed.len().max(1))).copied(),
+            None => hash.random(|below| random.random_range(0..below)),
         };
         if let Some(pair) = chosen {
             answer.put(pair);
@@ -120,37 +116,37 @@ fn repeated(
 
 /// Up to `count` fields, none of them twice.
 fn distinct(hash: Hash<'_>, count: usize, random: &mut SmallRng, answer: &mut Answer<'_, '_>) {
-    let fields = hash.len();
+    // So few of many that one is seldom chosen twice.
+    if !hash.is_packed() && count < hash.len() / 3 {
+        answer.begin(count);
+        let mut chosen = HashSet::with_capacity(count);
+        while chosen.len() < count {
+            let Some(pair) = hash.random(|below| random.random_range(0..below)) else { return };
+            // The names of a table's fields are bytes.
+            if let (Element::Bytes(name), _) = pair
+                && chosen.insert(name)
+            {
+                answer.put(pair);
+            }
+        }
+        return;
+    }
+    let fields = hash.live_len();
     if count >= fields {
         answer.begin(fields);
         hash.for_each(|field, value| answer.put((field, value)));
         return;
     }
     answer.begin(count);
-    match hash {
-        // So few of many that one is seldom chosen twice.
-        Hash::Large(large) if count < fields / 3 => {
-            let mut chosen = HashSet::with_capacity(count);
-            while chosen.len() < count {
-                let Some(field) = large.random(|below| random.random_range(0..below)) else { return };
-                let (name, value) = field.parts();
-                if chosen.insert(name) {
-                    answer.put((Element::Bytes(name), Element::Bytes(value)));
-                }
-            }
+    // Each field is taken with the chance that leaves every choice equally likely.
+    let (mut wanted, mut left) = (count, fields);
+    hash.for_each(|field, value| {
+        if random.random_range(0..left.max(1)) < wanted {
+            wanted -= 1;
+            answer.put((field, value));
         }
-        _ => {
-            // Each field is taken with the chance that leaves every choice equally likely.
-            let (mut wanted, mut left) = (count, fields);
-            hash.for_each(|field, value| {
-                if random.random_range(0..left.max(1)) < wanted {
-                    wanted -= 1;
-                    answer.put((field, value));
-                }
-                left = left.saturating_sub(1);
-            });
-        }
-    }
+        left = left.saturating_sub(1);
+    });
 }
 
 fn pairs(hash: Hash<'_>) -> Vec<Pair<'_>> {

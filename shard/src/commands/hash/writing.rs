@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::entry::{Header, Kind};
 use crate::error::{CommandError, CommandResult};
 use crate::events::Class;
-use crate::hash::{self, Hash, Limits, Place};
+use crate::hash::{self, Limits, Place};
 
 pub(super) fn hset(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let added = set_fields(context, args, "hset")?;
@@ -27,9 +27,9 @@ fn set_fields(context: &mut Context<'_>, args: Args<'_>, name: &str) -> Result<u
     let (key, words) = (args.at(1), args.from(2));
     let pairs = (0..words.len() / 2).map(move |pair| (words.at(2 * pair), words.at(2 * pair + 1)));
     let keys = &mut *context.keys;
-    let limits = Limits::of(&keys.settings);
+    let (limits, now_ms) = (Limits::of(&keys.settings), keys.now_ms());
     let added = if let Some(mut entry) = keys.find_mut_kind(key, Kind::Hash)? {
-        hash::set_all(&mut entry, pairs, limits)
+        hash::set_all(&mut entry, pairs, limits, now_ms)
     } else {
         let header = Header { key, access: keys.new_access(), ..Header::default() };
         let (entry, fields) = hash::create(header, pairs, limits);
@@ -44,7 +44,7 @@ pub(super) fn hsetnx(context: &mut Context<'_>, args: Args<'_>) -> CommandResult
     let (key, field, value) = (args.at(1), args.at(2), args.at(3));
     let keys = &mut *context.keys;
     let limits = Limits::of(&keys.settings);
-    if let Some(mut entry) = keys.find_mut_kind(key, Kind::Hash)? {
+    if let Some(mut entry) = keys.find_hash_mut(key, [field])? {
         let place = Place::find(&entry, field);
         if place.is_present() {
             context.reply.integer(0);
@@ -61,6 +61,7 @@ pub(super) fn hsetnx(context: &mut Context<'_>, args: Args<'_>) -> CommandResult
     Ok(())
 }
 
+/// A field that has expired but is still there is removed like any other, and counted, as in Redis.
 pub(super) fn hdel(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let key = args.at(1);
     let keys = &mut *context.keys;
@@ -69,14 +70,13 @@ pub(super) fn hdel(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
         for field in args.from(2).iter() {
             removed += usize::from(Place::find(&entry, field).remove(&mut entry));
         }
-        emptied = Hash::of(entry.view()).is_empty();
+        emptied = hash::is_empty(entry.view());
     }
     if removed > 0 {
         keys.changed(Class::Hash, "hdel", key);
     }
     if emptied {
-        keys.remove(key);
-        keys.changed(Class::Generic, "del", key);
+        keys.remove_emptied(key);
     }
     context.reply.count(removed);
     Ok(())

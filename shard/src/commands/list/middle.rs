@@ -93,6 +93,8 @@ pub(super) fn ltrim(context: &mut Context<'_>, args: Args<'_>) -> CommandResult 
     drop(entry);
     if range.len() < len {
         finish_removal(context, key, "ltrim", range.is_empty());
+    } else {
+        context.keys.unchanged(Class::List, "ltrim", key);
     }
     context.reply.ok();
     Ok(())

@@ -6,12 +6,10 @@ use crate::context::Context;
 use crate::entry::{Entry, Header, Kind};
 use crate::error::{CommandError, CommandResult};
 use crate::events::Class;
-use crate::hash_key;
 use crate::keys::Keys;
 use crate::number::parse_i64;
 use crate::packed::Element;
 use crate::set::{self, Limits, SetRef};
-use crate::slot::key_slot;
 
 /// The sets under `names`, `None` for a missing key. Every key is looked up before the first is used: that removes the
 /// expired ones and finds the wrong types.
@@ -23,7 +21,7 @@ fn sources<'k, 'n>(
         keys.find_kind(name, Kind::Set)?;
     }
     let keys: &'k Keys = keys;
-    let found = names.map(|name| keys.table(key_slot(name))?.get(hash_key(name), name).and_then(SetRef::new));
+    let found = names.map(|name| keys.get(name).and_then(SetRef::new));
     Ok(found.collect())
 }
 

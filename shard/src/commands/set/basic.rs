@@ -58,16 +58,10 @@ pub(super) fn srem(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
         context.keys.changed(Class::Set, "srem", key);
     }
     if emptied {
-        remove_emptied(context, key);
+        context.keys.remove_emptied(key);
     }
     context.reply.count(removed);
     Ok(())
-}
-
-/// Removes a key that has lost its last member.
-pub(super) fn remove_emptied(context: &mut Context<'_>, key: &[u8]) {
-    context.keys.remove(key);
-    context.keys.changed(Class::Generic, "del", key);
 }
 
 pub(super) fn smove(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
@@ -99,7 +93,7 @@ pub(super) fn smove(context: &mut Context<'_>, args: Args<'_>) -> CommandResult 
     drop(entry);
     context.keys.changed(Class::Set, "srem", source);
     if emptied {
-        remove_emptied(context, source);
+        context.keys.remove_emptied(source);
     }
     if add_one(context, destination, member, limits)? {
         context.keys.changed(Class::Set, "sadd", destination);

@@ -5,15 +5,15 @@ use std::collections::HashSet;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::args::Args;
-use crate::commands::set::basic::remove_emptied;
+use crate::args::{Args, OwnedArgs};
 use crate::commands::set::reply_member;
 use crate::context::Context;
 use crate::entry::Kind;
 use crate::error::{CommandError, CommandResult};
 use crate::events::Class;
 use crate::number::parse_i64;
-use crate::packed::Element;
+use crate::packed::{Element, IntBuffer};
+use crate::reply::Reply;
 use crate::set::{self, Limits, SetRef};
 
 /// A large set that keeps less than a fifth of what is taken out is made anew from what it keeps.
@@ -41,19 +41,38 @@ pub(super) fn spop(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     }
 }
 
+/// Replies with the members that are popped, and notes them: which members go is chosen at random, so the log is told to
+/// remove these.
+struct Popped<'r, 'a> {
+    reply: &'r mut Reply<'a>,
+    removal: OwnedArgs,
+}
+
+impl<'r, 'a> Popped<'r, 'a> {
+    fn new(reply: &'r mut Reply<'a>, key: &[u8]) -> Popped<'r, 'a> {
+        Popped { reply, removal: [b"SREM", key].into_iter().collect() }
+    }
+
+    fn take(&mut self, member: Element<'_>) {
+        self.removal.push(member.as_bytes(&mut IntBuffer::new()));
+        reply_member(self.reply, member);
+    }
+}
+
 fn pop_one(context: &mut Context<'_>, key: &[u8]) -> CommandResult {
     let mut random = generator(context);
     let Some(mut entry) = context.keys.find_mut_kind(key, Kind::Set)? else {
         context.reply.null();
         return Ok(());
     };
-    let reply = &mut context.reply;
-    set::pop_random(&mut entry, |below| random.random_range(0..below), |member| reply_member(reply, member));
+    let mut popped = Popped::new(&mut context.reply, key);
+    set::pop_random(&mut entry, |below| random.random_range(0..below), |member| popped.take(member));
+    context.logged = Some(popped.removal);
     let emptied = SetRef::new(entry.view()).is_some_and(SetRef::is_empty);
     drop(entry);
     context.keys.changed(Class::Set, "spop", key);
     if emptied {
-        remove_emptied(context, key);
+        context.keys.remove_emptied(key);
     }
     Ok(())
 }
@@ -71,25 +90,26 @@ fn pop_many(context: &mut Context<'_>, key: &[u8], count: usize) -> CommandResul
         context.reply.set(0);
         return Ok(());
     }
-    let reply = &mut context.reply;
-    reply.set(count.min(size));
+    context.reply.set(count.min(size));
     if count >= size {
         for member in SetRef::new(entry.view()).into_iter().flat_map(SetRef::iter) {
-            reply_member(reply, member);
+            reply_member(&mut context.reply, member);
         }
+        context.logged = Some([b"DEL", key].into_iter().collect());
         drop(entry);
         context.keys.changed(Class::Set, "spop", key);
-        remove_emptied(context, key);
+        context.keys.remove_emptied(key);
         return Ok(());
     }
+    let mut popped = Popped::new(&mut context.reply, key);
     let mut below = |bound| random.random_range(0..bound);
     let kept = size - count;
     let mut replaced = None;
-    if set::pop_sample_small(&mut entry, count, &mut below, |member| reply_member(reply, member)) {
+    if set::pop_sample_small(&mut entry, count, &mut below, |member| popped.take(member)) {
         // Everything is done.
     } else if kept.saturating_mul(KEEP_FACTOR) > count {
         for _ in 0..count {
-            set::pop_random(&mut entry, &mut below, |member| reply_member(reply, member));
+            set::pop_random(&mut entry, &mut below, |member| popped.take(member));
         }
     } else {
         let mut remaining = set::empty_packed(entry.header());
@@ -99,10 +119,11 @@ fn pop_many(context: &mut Context<'_>, key: &[u8], count: usize) -> CommandResul
             });
         }
         for member in SetRef::new(entry.view()).into_iter().flat_map(SetRef::iter) {
-            reply_member(reply, member);
+            popped.take(member);
         }
         replaced = Some(std::mem::replace(&mut *entry, remaining));
     }
+    context.logged = Some(popped.removal);
     drop(entry);
     if let Some(replaced) = replaced {
         context.keys.discard(replaced);
@@ -180,7 +201,7 @@ fn choose_many(context: &mut Context<'_>, key: &[u8], count: i64) -> CommandResu
 /// Replies `count` members, any of which may come again. The reply is bounded: a few bytes of a command must not be
 /// able to ask for more memory than there is.
 fn choose_repeatedly(
-    reply: &mut crate::reply::Reply<'_>,
+    reply: &mut Reply<'_>,
     set: SetRef<'_>,
     count: u64,
     reply_bytes_max: usize,

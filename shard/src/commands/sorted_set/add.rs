@@ -11,9 +11,11 @@ use crate::sorted_set::{self, Effect, Limits, Updated};
 
 /// The options of `ZADD`.
 #[derive(Clone, Copy, Default)]
-struct Conditions {
-    only_new: bool,
-    only_present: bool,
+pub(in crate::commands) struct Conditions {
+    /// Members that are there stay as they are.
+    pub only_new: bool,
+    /// Members that are not there are not added.
+    pub only_present: bool,
     only_greater: bool,
     only_less: bool,
     increment: bool,
@@ -88,7 +90,10 @@ pub(super) fn zadd(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
         context.reply.integer(i64::from(counted));
         return Ok(());
     }
-    let (added, changed) = add_many(context, args.at(1), pairs, conditions)?;
+    let scores: Vec<f64> =
+        pairs.iter().step_by(2).map(parse_f64).collect::<Option<_>>().ok_or(CommandError::NOT_A_FLOAT)?;
+    let members = pairs.iter().skip(1).step_by(2);
+    let (added, changed) = add_many(context, args.at(1), members, &scores, conditions)?;
     context.reply.count(if count_changed { added + changed } else { added });
     Ok(())
 }
@@ -109,7 +114,7 @@ pub(super) fn zincrby(context: &mut Context<'_>, args: Args<'_>) -> CommandResul
 }
 
 /// Adds one member or changes its score. `None` where the conditions refuse it.
-fn add_one(
+pub(in crate::commands) fn add_one(
     context: &mut Context<'_>,
     key: &[u8],
     member: &[u8],
@@ -119,11 +124,13 @@ fn add_one(
 ) -> Result<Option<Updated>, CommandError> {
     let keys = &mut *context.keys;
     let limits = Limits::of(&keys.settings);
+    let mut expires = false;
     let updated = if let Some(mut entry) = keys.find_mut_kind(key, Kind::SortedSet)? {
         sorted_set::update(&mut entry, limits, member, |current| conditions.decide(current, score))?
     } else if let Some(score) = conditions.decide(None, score)? {
         let header = Header { key, deadline_ms, access: keys.new_access(), ..Header::default() };
         keys.add(sorted_set::create_with(header, member, score, limits));
+        expires = deadline_ms.is_some();
         Some(Updated { effect: Effect::Added, score })
     } else {
         None
@@ -131,24 +138,25 @@ fn add_one(
     if updated.is_some_and(|updated| updated.effect != Effect::None) {
         keys.changed(Class::SortedSet, if conditions.increment { "zincr" } else { "zadd" }, key);
     }
+    if expires {
+        keys.changed(Class::Generic, "expire", key);
+    }
     Ok(updated)
 }
 
-/// Adds members or changes their scores; returns how many were added and how many changed.
-fn add_many(
+/// Adds members, a score each, or changes their scores; returns how many were added and how many changed.
+pub(in crate::commands) fn add_many<'m>(
     context: &mut Context<'_>,
     key: &[u8],
-    pairs: Args<'_>,
+    members: impl Iterator<Item = &'m [u8]> + Clone,
+    scores: &[f64],
     conditions: Conditions,
 ) -> Result<(usize, usize), CommandError> {
-    let scores: Vec<f64> =
-        pairs.iter().step_by(2).map(parse_f64).collect::<Option<_>>().ok_or(CommandError::NOT_A_FLOAT)?;
-    let members = pairs.iter().skip(1).step_by(2);
     let keys = &mut *context.keys;
     let limits = Limits::of(&keys.settings);
     let (mut added, mut changed) = (0, 0);
     let mut add = |entry: &mut crate::entry::Entry| -> CommandResult {
-        for (member, &score) in members.clone().zip(&scores) {
+        for (member, &score) in members.clone().zip(scores) {
             match sorted_set::update(entry, limits, member, |current| conditions.decide(current, score))? {
                 Some(Updated { effect: Effect::Added, .. }) => added += 1,
                 Some(Updated { effect: Effect::Changed, .. }) => changed += 1,

@@ -6,12 +6,10 @@ use crate::args::Args;
 use crate::context::Context;
 use crate::entry::{EntryRef, Header, Kind};
 use crate::error::{CommandError, CommandResult};
-use crate::hash_key;
 use crate::keys::Keys;
 use crate::number::{parse_f64, parse_i64};
 use crate::packed::{Element, IntBuffer};
 use crate::set::SetRef;
-use crate::slot::key_slot;
 use crate::sorted_set::{self, LargeSortedSet, Limits, Scores, SortedSetRef};
 
 /// What is made of the inputs.
@@ -181,8 +179,7 @@ impl<'a> Query<'a> {
     /// The inputs, of keys that were looked up just now; the smallest first where the order does not matter.
     fn sources<'k>(&self, keys: &'k Keys) -> Vec<Weighted<'k>> {
         let weighted = self.keys.iter().take(self.number).enumerate().map(|(index, key)| {
-            let entry = keys.table(key_slot(key)).and_then(|table| table.get(hash_key(key), key));
-            let source = entry.map_or(Source::Missing, Source::of);
+            let source = keys.get(key).map_or(Source::Missing, Source::of);
             Weighted { source, len: source.len(), weight: self.weights.get(index).copied().unwrap_or(1.0) }
         });
         let mut sources: Vec<_> = weighted.collect();

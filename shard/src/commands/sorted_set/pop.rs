@@ -58,7 +58,7 @@ fn pop(context: &mut Context<'_>, args: Args<'_>, end: End) -> CommandResult {
         _ => return Err(CommandError::SYNTAX),
     };
     let key = args.at(1);
-    let Some(set) = context.keys.find_kind(key, Kind::SortedSet)?.map(SortedSetRef::of) else {
+    let Some(set) = context.keys.peek_kind(key, Kind::SortedSet)?.map(SortedSetRef::of) else {
         context.reply.array(0);
         return Ok(());
     };
@@ -84,7 +84,7 @@ fn pop(context: &mut Context<'_>, args: Args<'_>, end: End) -> CommandResult {
 /// Pops one member of `key` and replies with the key, the member and its score; false when there is none, and nothing is
 /// written.
 pub(super) fn pop_one(context: &mut Context<'_>, key: &[u8], end: End) -> Result<bool, CommandError> {
-    let Some(set) = context.keys.find_kind(key, Kind::SortedSet)?.map(SortedSetRef::of) else { return Ok(false) };
+    let Some(set) = context.keys.peek_kind(key, Kind::SortedSet)?.map(SortedSetRef::of) else { return Ok(false) };
     let ranks = end.ranks(1, set.len());
     let Some((member, score)) = set.members(ranks.clone()).next() else { return Ok(false) };
     let reply = &mut context.reply;
@@ -128,7 +128,7 @@ pub(super) fn pop_any(context: &mut Context<'_>, args: Args<'_>) -> Result<Optio
         index += 2;
     }
     for key in args.iter().take(end_at).skip(2) {
-        let Some(set) = context.keys.find_kind(key, Kind::SortedSet)?.map(SortedSetRef::of) else { continue };
+        let Some(set) = context.keys.peek_kind(key, Kind::SortedSet)?.map(SortedSetRef::of) else { continue };
         let ranks = end.ranks(count.unwrap_or(1), set.len());
         let mut members = set.members(ranks.clone());
         let reply = &mut context.reply;
@@ -191,7 +191,7 @@ impl Due {
 pub(super) fn zpopbyscore(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let due = Due::parse(args.from(2), true)?;
     let key = args.at(1);
-    let Some(set) = context.keys.find_kind(key, Kind::SortedSet)?.map(SortedSetRef::of) else {
+    let Some(set) = context.keys.peek_kind(key, Kind::SortedSet)?.map(SortedSetRef::of) else {
         context.reply.array(0);
         return Ok(());
     };
@@ -206,7 +206,7 @@ pub(super) fn zmovedue(context: &mut Context<'_>, args: Args<'_>) -> CommandResu
     let (source, destination) = (args.at(1), args.at(2));
     let mut members = OwnedArgs::new();
     let mut ranks = 0..0;
-    if let Some(set) = context.keys.find_kind(source, Kind::SortedSet)?.map(SortedSetRef::of) {
+    if let Some(set) = context.keys.peek_kind(source, Kind::SortedSet)?.map(SortedSetRef::of) {
         let mut scratch = IntBuffer::new();
         ranks = due.ranks(set);
         for (member, _) in set.members(ranks.clone()) {

@@ -4,12 +4,13 @@ use rand::RngExt;
 
 use super::{reply_member, reply_members};
 use crate::args::Args;
+use crate::commands::scan_options::ScanOptions;
 use crate::context::Context;
 use crate::entry::Kind;
 use crate::error::{CommandError, CommandResult};
-use crate::glob;
 use crate::number::{parse_i64, write_f64};
 use crate::packed::{Element, IntBuffer};
+use crate::scan::parse_cursor;
 use crate::sorted_set::{LexRange, ScoreRange, SortedSetRef};
 
 pub(super) fn zcard(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
@@ -155,32 +156,14 @@ fn random_member(context: &mut Context<'_>, key: &[u8]) -> CommandResult {
 }
 
 pub(super) fn zscan(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
-    let cursor = parse_cursor(args.at(2)).ok_or(CommandError::INVALID_CURSOR)?;
+    let cursor = parse_cursor(args.at(2))?;
     let Some(set) = context.keys.find_kind(args.at(1), Kind::SortedSet)?.map(SortedSetRef::of) else {
         context.reply.array(2);
         context.reply.bulk(b"0");
         context.reply.array(0);
         return Ok(());
     };
-    let mut pattern = None;
-    let mut count = 10;
-    let mut index = 3;
-    while index < args.len() {
-        let Some(value) = args.get(index + 1) else { return Err(CommandError::SYNTAX) };
-        if args.is(index, "count") {
-            count = parse_i64(value).ok_or(CommandError::NOT_AN_INTEGER)?;
-            if count < 1 {
-                return Err(CommandError::SYNTAX);
-            }
-        } else if args.is(index, "match") {
-            // A lone star matches everything.
-            pattern = Some(value).filter(|pattern| *pattern != b"*");
-        } else {
-            return Err(CommandError::SYNTAX);
-        }
-        index += 2;
-    }
-    let matches = |member: &[u8]| pattern.is_none_or(|pattern| glob::matches(pattern, member));
+    let options = ScanOptions::parse(args.from(3), "ZSCAN")?;
     let reply = &mut context.reply;
     reply.array(2);
     let mut words = 0;
@@ -190,47 +173,35 @@ pub(super) fn zscan(context: &mut Context<'_>, args: Args<'_>) -> CommandResult 
             let elements = reply.begin_array();
             let mut scratch = IntBuffer::new();
             for (member, score) in set.all() {
-                if matches(member.as_bytes(&mut scratch)) {
+                if options.matches(member.as_bytes(&mut scratch)) {
                     reply_member(reply, member);
-                    reply.bulk_double(score);
-                    words += 2;
+                    words += 1;
+                    if !options.bare {
+                        reply.bulk_double(score);
+                        words += 1;
+                    }
                 }
             }
             reply.end(elements, words);
         }
         SortedSetRef::Large(large) => {
             let mut found = Vec::new();
-            let next = large.scan(cursor, usize::try_from(count).unwrap_or(usize::MAX), |member, score| {
-                if matches(member) {
+            let next = large.scan(cursor, options.count, |member, score| {
+                if options.matches(member) {
                     found.push((member, score));
                 }
             });
             reply.bulk_integer(next.map_or(0, |position| position as i64));
-            reply.array(found.len() * 2);
+            reply.array(if options.bare { found.len() } else { found.len() * 2 });
             for (member, score) in found {
                 reply.bulk(member);
-                reply.bulk(&seventeen_digits(score));
+                if !options.bare {
+                    reply.bulk(&seventeen_digits(score));
+                }
             }
         }
     }
     Ok(())
-}
-
-/// A cursor as C's `strtoul` reads it: it has a sign and may be empty.
-fn parse_cursor(word: &[u8]) -> Option<u64> {
-    let (negative, digits) = match word {
-        [b'-', rest @ ..] => (true, rest),
-        [b'+', rest @ ..] => (false, rest),
-        _ => (false, word),
-    };
-    if word.is_empty() {
-        return Some(0);
-    }
-    if !digits.first()?.is_ascii_digit() {
-        return None;
-    }
-    let cursor: u64 = str::from_utf8(digits).ok()?.parse().ok()?;
-    Some(if negative { cursor.wrapping_neg() } else { cursor })
 }
 
 /// A score as `ZSCAN` shows those of a large sorted set: C's `%.17g`, not the shortest digits.

@@ -81,7 +81,7 @@ pub(super) fn remove_ranks(
 /// Notes that members were removed, and removes the key where none is left.
 fn note_removal(keys: &mut Keys, key: &[u8], event: &'static str, emptied: bool) {
     keys.changed(Class::SortedSet, event, key);
-    if emptied && keys.remove(key) {
-        keys.changed(Class::Generic, "del", key);
+    if emptied {
+        keys.remove_emptied(key);
     }
 }

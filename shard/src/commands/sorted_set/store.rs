@@ -5,7 +5,7 @@ use crate::entry::Entry;
 use crate::events::Class;
 
 /// Puts a result that is not empty in the place of whatever its key held, and replies its number of members.
-pub(super) fn store(context: &mut Context<'_>, result: Entry, event: &'static str, members: usize) {
+pub(in crate::commands) fn store(context: &mut Context<'_>, result: Entry, event: &'static str, members: usize) {
     let key: Box<[u8]> = result.view().key().into();
     context.keys.put(result);
     context.keys.changed(Class::SortedSet, event, &key);
@@ -13,7 +13,7 @@ pub(super) fn store(context: &mut Context<'_>, result: Entry, event: &'static st
 }
 
 /// Removes the destination of a result that is empty, and replies 0.
-pub(super) fn remove_destination(context: &mut Context<'_>, key: &[u8]) {
+pub(in crate::commands) fn remove_destination(context: &mut Context<'_>, key: &[u8]) {
     if context.keys.remove(key) {
         context.keys.changed(Class::Generic, "del", key);
     }

@@ -1,5 +1,7 @@
 //! Changing part of a string.
 
+use std::borrow::Cow;
+
 use crate::args::Args;
 use crate::command::{Categories, Command, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::commands::options::integer_at;
@@ -8,6 +10,7 @@ use crate::context::Context;
 use crate::entry::{Encoding, Entry, Header, Kind};
 use crate::error::{CommandError, CommandResult};
 use crate::events::Class;
+use crate::keys::Keys;
 use crate::number::IntBuffer;
 use crate::settings::Settings;
 
@@ -57,11 +60,38 @@ fn checked_length(len: usize, more: usize, longest: usize) -> Result<usize, Comm
 }
 
 /// Makes a string one that is edited: bytes, whatever it was held as.
-fn open_for_editing(entry: &mut Entry) {
+#[inline]
+pub fn open_for_editing(entry: &mut Entry) {
     match entry.view().integer() {
         Some(value) => entry.set_payload(Encoding::EditedBytes, &[IntBuffer::new().format(value)]),
         None => entry.set_encoding(Encoding::EditedBytes),
     }
+}
+
+/// So many zero bytes.
+fn zero_bytes(len: usize) -> Cow<'static, [u8]> {
+    static ZEROS: [u8; 1024] = [0; 1024];
+    match ZEROS.get(..len) {
+        Some(zeros) => Cow::Borrowed(zeros),
+        None => Cow::Owned(vec![0; len]),
+    }
+}
+
+/// Appends zero bytes to an edited string of fewer than `len` bytes; whether it was one.
+#[inline]
+pub fn extend(entry: &mut Entry, len: usize) -> bool {
+    let before = entry.view().payload().len();
+    if before >= len {
+        return false;
+    }
+    entry.splice(before..before, &zero_bytes(len - before));
+    true
+}
+
+/// An edited string of `len` zero bytes, for a key that is not there.
+pub fn zeros(keys: &Keys, key: &[u8], len: usize) -> Entry {
+    let header = Header { key, access: keys.new_access(), ..Header::default() };
+    Entry::new(header, Encoding::EditedBytes, &[&zero_bytes(len)])
 }
 
 fn append(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
@@ -105,7 +135,7 @@ fn setrange(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     } else {
         let end = checked_length(offset, value.len(), longest)?;
         let header = Header { key, access: context.keys.new_access(), ..Header::default() };
-        context.keys.add(Entry::new(header, Encoding::EditedBytes, &[&vec![0; offset], value]));
+        context.keys.add(Entry::new(header, Encoding::EditedBytes, &[&zero_bytes(offset), value]));
         end
     };
     context.keys.changed(Class::String, "setrange", key);
@@ -120,8 +150,6 @@ fn write_range(entry: &mut Entry, len: usize, offset: usize, value: &[u8]) {
         entry.payload_mut()[offset..end].copy_from_slice(value);
         return;
     }
-    if offset > len {
-        entry.splice(len..len, &vec![0; offset - len]);
-    }
+    extend(entry, offset);
     entry.splice(offset..len.max(offset), value);
 }

@@ -111,7 +111,7 @@ fn getex(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     }
     let now_ms = context.keys.now_ms();
     let Some(mut entry) = context.keys.find_mut_kind(key, Kind::String)? else {
-        count_read(context.keys, false);
+        count_read(context.keys, key, false);
         context.reply.null();
         return Ok(());
     };
@@ -134,7 +134,7 @@ fn getex(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
         _ => None,
     };
     drop(entry);
-    count_read(context.keys, true);
+    count_read(context.keys, key, true);
     if event == Some("del") {
         context.keys.remove(key);
     }

@@ -210,7 +210,7 @@ fn set(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
         let written = condition.holds_for_missing();
         if options.get {
             context.reply.null();
-            count_read(context.keys, false);
+            count_read(context.keys, key, false);
         } else if written {
             context.reply.ok();
         } else {
@@ -243,7 +243,7 @@ fn set(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
         drop(entry);
     }
     if options.get {
-        count_read(context.keys, true);
+        count_read(context.keys, key, true);
     } else if written {
         context.reply.ok();
     } else {

@@ -1,0 +1,121 @@
+//! Records that are not written yet.
+
+use super::{COMMANDS, MAX_BODY, RECORD_HEAD, SYNCED, checksum};
+use crate::args::Args;
+
+/// Makes records, one behind the other.
+#[derive(Debug, Default)]
+pub struct Buffer {
+    bytes: Vec<u8>,
+    /// The position in the log of the first byte.
+    position: u64,
+    /// Where the record in the making starts, if there is one.
+    open: Option<usize>,
+    /// How many commands it has, and where their number stands.
+    commands: u32,
+}
+
+/// Bytes of a body in front of its commands: kind, time, number of commands.
+const COMMANDS_HEAD: usize = 1 + 8 + 4;
+
+impl Buffer {
+    /// A buffer whose first record will stand at `position` of the log, which counts the bytes of all records since the
+    /// log began.
+    pub fn new(position: u64) -> Buffer {
+        Buffer { position, ..Buffer::default() }
+    }
+
+    /// The position of the log behind all that was added.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.position + self.bytes.len() as u64
+    }
+
+    /// Bytes that were added and not taken.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether nothing is there to be taken.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Starts a record of commands that were executed at `time_ms`.
+    #[inline]
+    pub fn begin(&mut self, time_ms: i64) {
+        debug_assert!(self.open.is_none());
+        self.open = Some(self.bytes.len());
+        self.commands = 0;
+        self.bytes.extend_from_slice(&[0; RECORD_HEAD]);
+        self.bytes.push(COMMANDS);
+        self.bytes.extend_from_slice(&time_ms.to_le_bytes());
+        self.bytes.extend_from_slice(&[0; 4]);
+    }
+
+    /// Adds a command to the record that was begun.
+    #[inline]
+    pub fn command(&mut self, database: usize, args: Args<'_>) {
+        debug_assert!(self.open.is_some());
+        self.commands += 1;
+        self.number(database);
+        self.number(args.len());
+        for word in args.iter() {
+            self.number(word.len());
+            self.bytes.extend_from_slice(word);
+        }
+    }
+
+    /// Ends the record that was begun; one without commands leaves no trace. False when it is too long, and leaves no
+    /// trace either.
+    pub fn end_record(&mut self) -> bool {
+        let Some(start) = self.open.take() else { return true };
+        let body = self.bytes.len() - start - RECORD_HEAD;
+        if self.commands == 0 || body > MAX_BODY {
+            self.bytes.truncate(start);
+            return self.commands == 0;
+        }
+        let count = start + RECORD_HEAD + COMMANDS_HEAD - 4;
+        self.bytes[count..count + 4].copy_from_slice(&self.commands.to_le_bytes());
+        self.seal(start);
+        true
+    }
+
+    /// Adds a record that says that the log is on stable storage up to `synced`.
+    pub fn synced(&mut self, synced: u64) {
+        debug_assert!(self.open.is_none());
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; RECORD_HEAD]);
+        self.bytes.push(SYNCED);
+        self.bytes.extend_from_slice(&synced.to_le_bytes());
+        self.seal(start);
+    }
+
+    /// Fills in the length and the checksum of the record that starts at `start` and ends here.
+    fn seal(&mut self, start: usize) {
+        let body = (self.bytes.len() - start - RECORD_HEAD) as u32;
+        self.bytes[start + 4..start + 8].copy_from_slice(&body.to_le_bytes());
+        let sum = checksum(self.position + start as u64, &self.bytes[start + 4..]);
+        self.bytes[start..start + 4].copy_from_slice(&sum.to_le_bytes());
+    }
+
+    /// Takes all records, to be written at the position of the first; `spare` is used for those to come.
+    pub fn take(&mut self, mut spare: Vec<u8>) -> Vec<u8> {
+        debug_assert!(self.open.is_none());
+        spare.clear();
+        self.position = self.end();
+        std::mem::replace(&mut self.bytes, spare)
+    }
+
+    /// A number in as few bytes as it needs: 7 bits a byte, the lowest first, the top bit set in all but the last.
+    #[inline]
+    fn number(&mut self, mut number: usize) {
+        while number >= 0x80 {
+            self.bytes.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.bytes.push(number as u8);
+    }
+}

@@ -1,0 +1,48 @@
+//! What `DUMP` gives for a value: type byte, value, version of the format (2 bytes) and checksum (8 bytes).
+
+use crc::{CRC_64_REDIS, Crc, Table};
+
+use super::LoadError;
+use super::load::load;
+use super::reader::Reader;
+use super::save::{save_value, value_type, version_of};
+use crate::entry::{Entry, EntryRef, Header};
+use crate::settings::Settings;
+
+/// The version of the format that is written, but for what came later: Redis 7.0's.
+pub const VERSION_WRITTEN: u16 = 10;
+/// The latest version of the format that is read: Redis 7.4's.
+pub const VERSION_READ: u16 = 12;
+
+static CHECKSUM: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_REDIS);
+
+/// An entry's value as `DUMP` gives it.
+pub fn dump(entry: EntryRef<'_>) -> Vec<u8> {
+    let value_type = value_type(entry);
+    let mut out = vec![value_type];
+    save_value(entry, &mut out);
+    out.extend_from_slice(&version_of(value_type).to_le_bytes());
+    let checksum = CHECKSUM.checksum(&out);
+    out.extend_from_slice(&checksum.to_le_bytes());
+    out
+}
+
+/// Type byte and value of what `DUMP` gave, where its version is one that is read and its checksum is right.
+pub fn open(payload: &[u8]) -> Option<&[u8]> {
+    let (checked, checksum) = payload.split_last_chunk::<8>()?;
+    let (content, version) = checked.split_last_chunk::<2>()?;
+    let is_right =
+        u16::from_le_bytes(*version) <= VERSION_READ && u64::from_le_bytes(*checksum) == CHECKSUM.checksum(checked);
+    is_right.then_some(content)
+}
+
+/// The entry of what [`open`] returned, see [`load`].
+///
+/// # Errors
+/// Those of [`load`]; [`LoadError::Damaged`] too where bytes are left over.
+pub fn restore(content: &[u8], header: Header<'_>, settings: &Settings) -> Result<Entry, LoadError> {
+    let mut reader = Reader::new(content);
+    let value_type = reader.byte()?;
+    let entry = load(&mut reader, value_type, header, settings)?;
+    if reader.rest().is_empty() { Ok(entry) } else { Err(LoadError::Damaged) }
+}

@@ -1,0 +1,41 @@
+//! Where commands differ from Redis's, in words.
+
+/// Names, separated by spaces, and the difference. What Redis does not have at all is told apart elsewhere.
+pub static DIFFERENCES: &[(&str, &str)] = &[
+    ("set", "`IFGT` and `IFLT` write only what is greater or less than the stored integer; `IFEQ` is Valkey's."),
+    ("incrby", "Takes `MAX` (nil instead of a value beyond it), and `EX` or `PX` for the key that this call creates."),
+    (
+        "incr decr decrby incrbyfloat hincrby hincrbyfloat zincrby",
+        "Takes `EX` or `PX`, for the key that this call creates.",
+    ),
+    ("append setrange setbit bitfield", "Refuses a value that `SETV` has given a version, as `INCR` and its like do."),
+    (
+        "mget mset del unlink exists touch",
+        "With `--cross-slot allow` the keys may be on several shards. The command is split over them then, and others may \
+         see it done in part.",
+    ),
+    ("msetnx rename renamenx copy", "With `--cross-slot allow` the keys still have to be on one shard."),
+    ("select move", "Databases work in the cluster view too; every database has the same slots."),
+    ("expire expireat pexpire pexpireat persist", "Refused for a key of type `limit`: its deadline is the limiter's."),
+    ("object|encoding", "The word is the one Redis would have for the same value; how it is stored is Ruvio's own."),
+    ("object|refcount", "Always 1: values are not shared."),
+    ("memory|usage", "Exact, however many `SAMPLES` are asked for."),
+    ("scan", "Goes over the slots in order, from shard to shard; cursors have at most 52 bits."),
+    ("keys dbsize randomkey flushall flushdb swapdb", "Speaks for every shard, on a shard's port too."),
+    ("info", "Has a section `shards`; the other figures are those of all shards together."),
+    ("config|set", "Takes only what has an effect; where there is one way only, the value that stands for it."),
+    ("config|rewrite", "Refused: the file is TOML with the options of the command line."),
+    ("shutdown", "`SAVE` is refused while nothing is stored."),
+    ("client|kill client|list", "The one user is `default`; there are no replicas and no masters."),
+    ("client|no-evict", "Shown in `CLIENT LIST`. Clients are not evicted, so there is nothing to be exempt from."),
+    ("auth hello", "The one user is `default`."),
+    ("role", "Always a master without replicas."),
+    ("memory|doctor memory|malloc-stats memory|stats", "The figures are those of Ruvio's allocators."),
+    ("monitor", "Commands of different cores come in the order in which they reach the connection's core."),
+    (
+        "cluster|nodes cluster|shards cluster|slots",
+        "Shows the shards as nodes, each with a port of its own. The shared port is a node without slots.",
+    ),
+    ("cluster|info cluster|links", "There is no cluster bus, so nothing is counted and linked there."),
+    ("asking readonly readwrite", "Changes nothing: slots do not move, and there are no replicas."),
+];

@@ -1,0 +1,260 @@
+//! Reading a shard's log back, a slice of work a turn.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufReader, Read};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use ruvio_shard::image::{Block, Blocks};
+use ruvio_shard::log::{Ending, HEADER_BYTES, Header, Record, Segment};
+use ruvio_shard::shard::Shard;
+
+use super::checkpoint::{Checkpoints, remove_older};
+use crate::data;
+
+/// Bytes of a checkpoint that are read from its file at once.
+const READ_BYTES: usize = 1 << 20;
+
+/// Records between two looks at the clock.
+const RECORDS_A_LOOK: usize = 64;
+
+/// What came of a slice of work.
+pub enum Progress {
+    /// There is more to do.
+    More,
+    /// All is read: where the log goes on, and the time of the last record in ms since the epoch.
+    Done {
+        /// The position of the log behind the last record.
+        position: u64,
+        /// The time of the last record, in ms since the epoch; 0 without one.
+        time_ms: i64,
+        /// What is known of the checkpoint that was read.
+        checkpoints: Checkpoints,
+    },
+}
+
+/// The reading of a shard's data: its checkpoint, and the log after it.
+pub struct Recovery {
+    directory: PathBuf,
+    /// The checkpoint, while it is read.
+    checkpoint: Option<CheckpointReader>,
+    /// What is known of it.
+    position: u64,
+    checkpoint_bytes: u64,
+    /// What every segment must say of itself; `position` is where the next one has to start.
+    header: Header,
+    /// Segments still to be read, the next one last.
+    segments: Vec<(u64, PathBuf)>,
+    /// The segment in reading, and where in its file.
+    current: Option<(PathBuf, Vec<u8>, usize)>,
+    time_ms: i64,
+    replies: Vec<u8>,
+    /// Bytes of all segments.
+    pub total_bytes: u64,
+    /// Bytes that were read.
+    pub read_bytes: u64,
+    /// Records that were executed.
+    pub records: u64,
+}
+
+impl Recovery {
+    /// Begins to read the log in `directory`, whose segments must have this header.
+    pub fn new(directory: PathBuf, header: Header) -> Result<Recovery, String> {
+        for unfinished in ["next-log", "checkpoint.new"].map(|name| directory.join(name)) {
+            if unfinished.exists() {
+                fs::remove_file(&unfinished)
+                    .map_err(|error| format!("cannot remove {}: {error}", unfinished.display()))?;
+            }
+        }
+        let unreadable = |error| format!("cannot read the directory {}: {error}", directory.display());
+        let (mut header, mut checkpoint, mut checkpoint_bytes) = (header, None, 0);
+        if let Some((position, path)) = data::checkpoints(&directory).map_err(unreadable)?.pop() {
+            header.position = position;
+            let reader = CheckpointReader::open(path, header)?;
+            checkpoint_bytes = reader.len;
+            checkpoint = Some(reader);
+            // Left over where the process died before it had removed them all.
+            remove_older(&directory, position)
+                .map_err(|error| format!("cannot remove older files in {}: {error}", directory.display()))?;
+        }
+        let mut segments = data::segments(&directory).map_err(unreadable)?;
+        let mut total_bytes = checkpoint_bytes;
+        for (_, path) in &segments {
+            total_bytes +=
+                fs::metadata(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?.len();
+        }
+        segments.reverse();
+        Ok(Recovery {
+            directory,
+            checkpoint,
+            position: header.position,
+            checkpoint_bytes,
+            header,
+            segments,
+            current: None,
+            time_ms: 0,
+            replies: Vec::new(),
+            total_bytes,
+            read_bytes: 0,
+            records: 0,
+        })
+    }
+
+    /// Reads and executes until `until`, or to the end.
+    pub fn advance(&mut self, shard: &mut Shard, until: Instant) -> Result<Progress, String> {
+        while let Some(checkpoint) = &mut self.checkpoint {
+            if Instant::now() >= until {
+                return Ok(Progress::More);
+            }
+            let (bytes, is_last) = checkpoint.read_block(shard)?;
+            self.read_bytes += bytes;
+            if is_last {
+                self.checkpoint = None;
+            }
+        }
+        loop {
+            let Some((path, bytes, offset)) = self.current.take() else {
+                if !self.open_next()? {
+                    let checkpoints = Checkpoints::after(self.position, self.checkpoint_bytes);
+                    return Ok(Progress::Done { position: self.header.position, time_ms: self.time_ms, checkpoints });
+                }
+                continue;
+            };
+            let mut segment = Segment::open_at(&bytes, offset).map_err(|problem| refusal(&path, 0, &problem))?;
+            let start = segment.offset();
+            let ending = loop {
+                if self.records.is_multiple_of(RECORDS_A_LOOK as u64) && Instant::now() >= until {
+                    break None;
+                }
+                let at = segment.offset();
+                match segment.next_record() {
+                    Ok(Record::Commands { time_ms, commands }) => {
+                        shard.replay(time_ms, &commands, &mut self.replies).map_err(|problem| {
+                            refusal(&path, at, &format!("the record there does not fit: {problem}"))
+                        })?;
+                        self.time_ms = self.time_ms.max(time_ms);
+                        self.records += 1;
+                    }
+                    Ok(Record::Synced(_)) => self.records += 1,
+                    Err(ending) => break Some(ending),
+                }
+            };
+            let (end, position) = (segment.offset(), segment.position());
+            self.read_bytes += (end - start) as u64;
+            match ending {
+                None => {
+                    self.records += 1;
+                    self.current = Some((path, bytes, end));
+                    return Ok(Progress::More);
+                }
+                Some(Ending::Whole) => self.header.position = position,
+                Some(Ending::Torn) => {
+                    self.header.position = position;
+                    self.cut(&path, bytes.len(), end)?;
+                }
+                Some(Ending::Damaged) => {
+                    return Err(refusal(&path, end, "the record there is damaged, and was on stable storage"));
+                }
+                Some(Ending::Malformed) => {
+                    return Err(refusal(&path, end, "the record there has an impossible content"));
+                }
+            }
+        }
+    }
+
+    /// Opens the next segment; false when there is none.
+    fn open_next(&mut self) -> Result<bool, String> {
+        let Some((position, path)) = self.segments.pop() else { return Ok(false) };
+        let bytes = fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        if bytes.len() < HEADER_BYTES && self.segments.is_empty() {
+            // It was made, and the process died before it wrote anything.
+            self.cut(&path, bytes.len(), 0)?;
+            return Ok(false);
+        }
+        let header = Header::decode(&bytes).map_err(|problem| refusal(&path, 0, &problem))?;
+        if header != self.header || header.position != position {
+            let problem = format!("it is the segment {header:?} where {:?} is expected", self.header);
+            return Err(refusal(&path, 0, &problem));
+        }
+        self.read_bytes += HEADER_BYTES as u64;
+        self.current = Some((path, bytes, HEADER_BYTES));
+        Ok(true)
+    }
+
+    /// Cuts off what was not written to its end.
+    fn cut(&mut self, path: &std::path::Path, from: usize, to: usize) -> Result<(), String> {
+        for (_, later) in &self.segments {
+            let bytes = fs::read(later).map_err(|error| format!("cannot read {}: {error}", later.display()))?;
+            if bytes.len() > HEADER_BYTES {
+                return Err(refusal(path, to, "the record there is damaged, and the log goes on behind it"));
+            }
+        }
+        for (_, later) in std::mem::take(&mut self.segments) {
+            fs::remove_file(&later).map_err(|error| format!("cannot remove {}: {error}", later.display()))?;
+        }
+        eprintln!("ruvio: the last {} bytes of {} are no whole record and are cut off", from - to, path.display());
+        let cut = || {
+            if to < HEADER_BYTES {
+                fs::remove_file(path)?;
+            } else {
+                let file = OpenOptions::new().write(true).open(path)?;
+                file.set_len(to as u64)?;
+                file.sync_all()?;
+            }
+            File::open(&self.directory)?.sync_all()
+        };
+        cut().map_err(|error| format!("cannot cut {}: {error}", path.display()))
+    }
+}
+
+/// A checkpoint that is read block by block.
+struct CheckpointReader {
+    path: PathBuf,
+    file: BufReader<File>,
+    /// Bytes of the file.
+    len: u64,
+    blocks: Blocks,
+    block: Vec<u8>,
+}
+
+impl CheckpointReader {
+    /// Opens the checkpoint in `path`, which must have this header.
+    fn open(path: PathBuf, expected: Header) -> Result<CheckpointReader, String> {
+        let unreadable = |error| format!("cannot read {}: {error}", path.display());
+        let file = File::open(&path).map_err(unreadable)?;
+        let len = file.metadata().map_err(unreadable)?.len();
+        let mut file = BufReader::with_capacity(READ_BYTES, file);
+        let mut header = [0; HEADER_BYTES];
+        file.read_exact(&mut header).map_err(unreadable)?;
+        let blocks = Blocks::open(&header).map_err(|problem| refusal(&path, 0, &problem))?;
+        if blocks.header() != expected {
+            let problem = format!("it is the checkpoint {:?} where {expected:?} is expected", blocks.header());
+            return Err(refusal(&path, 0, &problem));
+        }
+        Ok(CheckpointReader { path, file, len, blocks, block: Vec::new() })
+    }
+
+    /// Adds the next block to the shard; how many bytes it has, and whether it is the last.
+    fn read_block(&mut self, shard: &mut Shard) -> Result<(u64, bool), String> {
+        let offset = self.blocks.offset();
+        let damaged = |problem: String| refusal(&self.path, offset as usize, &problem);
+        let cut = |_| damaged("it ends in the middle of a block".to_owned());
+        let mut head = [0; Blocks::HEAD_BYTES];
+        self.file.read_exact(&mut head).map_err(cut)?;
+        let body = Blocks::body_bytes(&head).map_err(damaged)?;
+        if offset + (head.len() + body) as u64 > self.len {
+            return Err(damaged("it ends in the middle of a block".to_owned()));
+        }
+        self.block.clear();
+        self.block.extend_from_slice(&head);
+        self.block.resize(head.len() + body, 0);
+        self.file.read_exact(&mut self.block[head.len()..]).map_err(cut)?;
+        shard.keys.begin(0, i64::MIN, None);
+        let is_last = self.blocks.add(&self.block, &mut shard.keys).map_err(damaged)? == Block::End;
+        Ok((self.block.len() as u64, is_last))
+    }
+}
+
+fn refusal(path: &std::path::Path, offset: usize, problem: &str) -> String {
+    format!("{} cannot be read at offset {offset}: {problem}", path.display())
+}
