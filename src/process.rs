@@ -60,6 +60,7 @@ pub struct Process {
     /// Slow commands.
     pub slow_log: Mutex<SlowLog>,
     next_client: AtomicU64,
+    next_flush: AtomicU64,
 }
 
 impl Process {
@@ -99,6 +100,7 @@ impl Process {
             peak_memory: AtomicU64::new(0),
             slow_log: Mutex::new(slow_log),
             next_client: AtomicU64::new(1),
+            next_flush: AtomicU64::new(0),
             options,
             cores,
         })
@@ -107,6 +109,11 @@ impl Process {
     /// A number no other client has had.
     pub fn next_client_id(&self) -> u64 {
         self.next_client.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A number no other flush has.
+    pub fn next_flush(&self) -> u64 {
+        self.next_flush.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The configuration as it is now.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use crate::support::{Connection, Server, Value, check, encode_command, wait_until};
+use crate::support::{Connection, Options, Server, Value, check, encode_command, wait_until};
 
 /// A hash tag on each shard of two.
 const TAGS: [&str; 2] = ["{a}", "{b}"];
@@ -171,6 +171,26 @@ fn reads_are_chosen_with_optin_and_optout() {
         change(0..3);
         assert_eq!(told(&mut client), [0, 2].map(|number| invalidate(&[&key(number)])));
     }
+}
+
+#[test]
+fn commands_over_several_shards_are_tracked() {
+    let server = Server::with(&Options { arguments: &["--cross-slot", "allow"], ..Options::default() });
+    let mut client = tracking(&server, "");
+    let mut no_loop = tracking(&server, "NOLOOP");
+    for client in [&mut client, &mut no_loop] {
+        client.line("MGET {a}k {b}k");
+    }
+    no_loop.line("MSET {a}k 1 {b}k 1");
+    expect_nothing(&mut no_loop);
+    let both = |mut told: Vec<String>| {
+        told.sort();
+        assert_eq!(told, [invalidate(&["{a}k"]), invalidate(&["{b}k"])]);
+    };
+    both(told(&mut client));
+    client.line("EXISTS {a}k {b}k");
+    line(&server, "DEL {a}k {b}k");
+    both(told(&mut client));
 }
 
 #[test]
@@ -538,14 +558,23 @@ fn read_and_keep(mut connection: Connection, keys: &[String], stop: &AtomicBool)
 
 #[test]
 fn no_client_keeps_what_is_out_of_date() {
-    let server = Server::start();
+    nothing_is_kept_out_of_date(&Server::start());
+}
+
+#[test]
+fn no_client_keeps_what_is_out_of_date_while_replies_wait_for_the_log() {
+    nothing_is_kept_out_of_date(&Server::with(&Options { arguments: &["--durability", "always"], ..Options::default() }));
+}
+
+#[track_caller]
+fn nothing_is_kept_out_of_date(server: &Server) {
     let keys: Vec<String> = (0..24).map(|number| format!("{}{number}", TAGS[number % 2])).collect();
     for options in ["", "NOLOOP", "BCAST", "BCAST PREFIX {a} PREFIX {b}"] {
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             let readers: Vec<_> = (0..6)
                 .map(|_| {
-                    let connection = tracking(&server, options);
+                    let connection = tracking(server, options);
                     scope.spawn(|| read_and_keep(connection, &keys, &stop))
                 })
                 .collect();
@@ -553,14 +582,21 @@ fn no_client_keeps_what_is_out_of_date() {
                 .map(|writer| {
                     let (mut connection, keys) = (server.connect(), &keys);
                     scope.spawn(move || {
-                        for step in 0..4000 {
-                            let key = &keys[step * (writer * 2 + 3) % keys.len()];
-                            match step % 1000 {
-                                999 => connection.line("FLUSHALL"),
-                                number if number % 50 == 49 => connection.line(&format!("DEL {key}")),
-                                number if number % 50 == 24 => connection.line(&format!("SET {key} x PX 1")),
-                                _ => connection.line(&format!("SET {key} {writer}:{step}")),
-                            };
+                        // In pipelines, so that a core is given reads and changes of one key in one batch.
+                        for round in 0..400 {
+                            let lines: Vec<String> = (0..12)
+                                .map(|number| {
+                                    let step = round * 12 + number;
+                                    let key = &keys[step * (writer * 2 + 3) % keys.len()];
+                                    match step % 1000 {
+                                        999 => "FLUSHALL".to_owned(),
+                                        number if number % 50 == 49 => format!("DEL {key}"),
+                                        number if number % 50 == 24 => format!("SET {key} x PX 1"),
+                                        _ => format!("SET {key} {writer}:{step}"),
+                                    }
+                                })
+                                .collect();
+                            connection.pipeline(lines.iter().map(String::as_str));
                         }
                     })
                 })

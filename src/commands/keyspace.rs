@@ -279,16 +279,15 @@ fn flush_all(request: &mut Request<'_>) -> Result<Flow, CommandError> {
 }
 
 fn flush(request: &mut Request<'_>, databases: std::ops::Range<usize>, waits: bool) -> Result<Flow, CommandError> {
+    let number = request.core.process.next_flush();
     request.core.gather(
         request.client,
         move |core: &mut Core| {
             core.flush_databases(databases.clone());
+            core.announce_flush(number);
             while waits && !core.shard.keys.reclaim(FREED_A_STEP) {}
         },
-        |core, _: Vec<()>, reply| {
-            core.invalidate_everything();
-            reply.ok();
-        },
+        |_, _: Vec<()>, reply| reply.ok(),
     );
     Ok(Flow::Wait)
 }

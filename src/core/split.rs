@@ -12,6 +12,7 @@ use ruvio_shard::slot::key_slot;
 
 use super::Core;
 use super::client::{ClientKey, Door};
+use super::waiting::Place;
 use crate::registry::{Registered, Run};
 
 /// How the replies of the calls become one.
@@ -42,6 +43,8 @@ struct Shared {
     database: usize,
     protocol: Protocol,
     no_touch: bool,
+    client: Place,
+    is_tracked: bool,
 }
 
 /// What a call came to.
@@ -96,8 +99,14 @@ impl Core {
             return self.execute_here(key, command, None, args, start);
         }
         let Some(client) = self.clients.get(key) else { return };
-        let (database, protocol, no_touch) = (client.database, client.protocol, client.no_touch);
-        let shared = Shared { command, database, protocol, no_touch };
+        let shared = Shared {
+            command,
+            database: client.database,
+            protocol: client.protocol,
+            no_touch: client.no_touch,
+            client: Place { core: self.number, client: key },
+            is_tracked: client.notes_reads(command),
+        };
         let mut calls: Vec<Option<OwnedArgs>> = vec![None; self.process.cores.len()];
         let mut owners: Vec<usize> = Vec::new();
         let process = &self.process;
@@ -134,14 +143,17 @@ impl Core {
 
     /// Executes a part of a command on this core's shard.
     fn execute_call(&mut self, shared: Shared, args: Args<'_>) -> Answer {
-        let Shared { command, database, protocol, no_touch } = shared;
+        let Shared { command, database, protocol, no_touch, client, is_tracked } = shared;
         let mut encoded = Vec::new();
         let Run::Shard(shard_command) = command.run else { return Answer { encoded, error: None } };
         let call = Call { database, slot: None, now_ms: self.now_ms, protocol, may_wait: false };
         self.shard.keys.no_touch = no_touch;
         let outcome = self.execute_logged(command, shard_command, args, call, &mut encoded);
         self.shard.keys.no_touch = false;
-        self.after_command(None);
+        self.after_command(Some(client));
+        if is_tracked {
+            self.note_reads(client, command, args);
+        }
         Answer { encoded, error: outcome.error }
     }
 }

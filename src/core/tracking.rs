@@ -4,7 +4,7 @@
 //! after the replies of the commands before it. Both travel to the client's core in order, so a client never keeps what
 //! it read before a change it was told of. What is told goes by the client's state when it arrives.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -102,6 +102,8 @@ pub struct Tracked {
     /// What the clients of each core are to be told.
     outgoing: Vec<Vec<Invalidation>>,
     has_outgoing: bool,
+    /// Flushes under way, and how many cores have done their part.
+    flushes: HashMap<u64, usize>,
     /// Whether keys must be forgotten because there are too many.
     pub(super) is_over_limit: bool,
 }
@@ -205,13 +207,14 @@ impl Core {
         if let Some(read) = self.tracked.reads.take(&change.key) {
             self.process.tracked_keys.fetch_sub(1, Ordering::Relaxed);
             self.tell_readers(&read, maker);
-            if !self.tracked.observes() {
-                self.update_observed();
-            }
         }
     }
 
+    /// Tells the readers of a key that is not tracked any more.
     fn tell_readers(&mut self, read: &ReadKey, maker: Option<Place>) {
+        if !self.tracked.observes() {
+            self.update_observed();
+        }
         let keys = encode_keys(std::iter::once(&*read.key));
         for &reader in &read.readers {
             let cause = if maker == Some(reader) { Cause::OwnChange } else { Cause::Read };
@@ -237,17 +240,18 @@ impl Core {
         self.send_invalidations();
     }
 
-    /// Sends the other cores what their clients are to be told.
+    /// Sends the other cores what their clients are to be told, behind the replies that wait for the log.
     #[inline]
     pub(super) fn send_invalidations(&mut self) {
         if !std::mem::take(&mut self.tracked.has_outgoing) {
             return;
         }
+        let log_before = self.log_end();
         for core in 0..self.tracked.outgoing.len() {
             let invalidations = std::mem::take(&mut self.tracked.outgoing[core]);
             if !invalidations.is_empty() {
                 let take = move |core: &mut Core| invalidations.iter().for_each(|each| core.take_invalidation(each));
-                self.send(core, Message::Task(Box::new(take)));
+                self.send_reply(core, log_before, Message::Task(Box::new(take)));
             }
         }
     }
@@ -347,21 +351,32 @@ impl Core {
         }
     }
 
-    /// Tells every client of the process that tracks that all it keeps is invalid. To be called when every core has removed
-    /// its keys: what a client reads before that it must not keep.
-    pub fn invalidate_everything(&mut self) {
-        if self.process.tracking_clients.load(Ordering::Relaxed) == 0 {
+    /// Tells every core that this one has done its part of flush number `flush`: behind the replies of what was read before,
+    /// so that nobody keeps that.
+    pub fn announce_flush(&mut self, flush: u64) {
+        let before = self.log_end();
+        for core in (0..self.process.cores.len()).filter(|&core| core != self.number) {
+            self.send_reply(core, before, Message::Task(Box::new(move |core: &mut Core| core.note_flush(flush))));
+        }
+        self.note_flush(flush);
+    }
+
+    /// Notes that a core has done its part of a flush. When all have, clients that track are told that whatever they keep is
+    /// invalid.
+    fn note_flush(&mut self, flush: u64) {
+        let done = self.tracked.flushes.entry(flush).or_insert(0);
+        *done += 1;
+        if *done < self.process.cores.len() {
             return;
         }
-        self.broadcast(|core| {
-            let tracking = core.clients.iter().filter(|(_, client)| client.tracking.is_some());
-            let clients: Vec<(ClientKey, Protocol)> = tracking.map(|(key, client)| (key, client.protocol)).collect();
-            for (key, protocol) in clients {
-                let mut all = Vec::new();
-                Reply::new(&mut all, protocol).null();
-                core.tell_client(key, &all.into());
-            }
-        });
+        self.tracked.flushes.remove(&flush);
+        let tracking = self.clients.iter().filter(|(_, client)| client.tracking.is_some());
+        let clients: Vec<(ClientKey, Protocol)> = tracking.map(|(key, client)| (key, client.protocol)).collect();
+        for (key, protocol) in clients {
+            let mut all = Vec::new();
+            Reply::new(&mut all, protocol).null();
+            self.tell_client(key, &all.into());
+        }
     }
 
     /// Sees whether this core must forget keys that were read: when there are too many, and more than its share are here.
