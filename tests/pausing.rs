@@ -46,9 +46,9 @@ fn a_transaction_that_writes_waits_with_the_writes() {
     let server = Server::start();
     let mut operator = server.connect();
     let mut writer = server.connect();
-    check(&mut writer, "MULTI => OK\nSET a 1 => QUEUED");
+    check(&mut writer, "MULTI => OK\nSET a 1 => +QUEUED");
     let mut reader = server.connect();
-    check(&mut reader, "MULTI => OK\nGET a => QUEUED");
+    check(&mut reader, "MULTI => OK\nGET a => +QUEUED");
     check(&mut operator, "CLIENT PAUSE 100000 WRITE => OK");
     send_line(&mut writer, "EXEC");
     wait_for_blocked(&server, 1);

@@ -237,9 +237,9 @@ fn exec_refuses_what_needs_memory_when_there_is_none() {
     }
     // What needs none is executed.
     let mut connection = server.connect();
-    check(&mut connection, "SET k v => OK\nMULTI => OK\nGET k => QUEUED\nDEL k => QUEUED");
+    check(&mut connection, "SET k v => OK\nMULTI => OK\nGET k => +QUEUED\nDEL k => +QUEUED");
     operator.line("CONFIG SET maxmemory 1");
-    check(&mut connection, "EXEC => [v 1]");
+    check(&mut connection, "EXEC => [v :1]");
 }
 
 #[test]
