@@ -3,7 +3,7 @@
 //! ```text
 //! lock                        held by the process that uses the directory
 //! manifest.toml               the format, the generation in force, and its number of shards
-//! generation-G/shard-K/       the files of shard K: log-POSITION
+//! generation-G/shard-K/       the files of shard K: log-POSITION and checkpoint-POSITION
 //! ```
 //!
 //! A division into another number of shards is a new generation: it comes into force with the manifest, which is
@@ -118,20 +118,34 @@ pub fn sync_directory(path: &Path) -> io::Result<()> {
 
 /// The segments of a shard's log in its directory: their positions and files, in order.
 pub fn segments(directory: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
-    let mut segments = Vec::new();
+    files(directory, "log-")
+}
+
+/// The checkpoints of a shard in its directory: their positions and files, in order.
+pub fn checkpoints(directory: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    files(directory, "checkpoint-")
+}
+
+fn files(directory: &Path, prefix: &str) -> io::Result<Vec<(u64, PathBuf)>> {
+    let mut files = Vec::new();
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         let position = path
             .file_name()
             .and_then(|name| name.to_str())
-            .and_then(|name| name.strip_prefix("log-"))
+            .and_then(|name| name.strip_prefix(prefix))
             .and_then(|digits| u64::from_str_radix(digits, 16).ok());
         if let Some(position) = position {
-            segments.push((position, path));
+            files.push((position, path));
         }
     }
-    segments.sort();
-    Ok(segments)
+    files.sort();
+    Ok(files)
+}
+
+/// The file of the checkpoint at `position`.
+pub fn checkpoint_path(directory: &Path, position: u64) -> PathBuf {
+    directory.join(format!("checkpoint-{position:016x}"))
 }
 
 /// The file of the segment that starts at `position`.

@@ -35,6 +35,10 @@ pub struct Process {
     pub loading: AtomicUsize,
     /// The directory of the data, where data is kept.
     pub data: Option<DataDirectory>,
+    /// When a shard's last checkpoint ended, in seconds since the epoch; at first, when the process started.
+    pub last_save_s: AtomicU64,
+    /// The processors that it may run on.
+    cpus: Vec<usize>,
     /// Why the process ends, if something went wrong.
     pub failure: Mutex<Option<String>>,
     /// Set when all cores are to end.
@@ -64,7 +68,9 @@ impl Process {
         options: Options,
         configuration: Configuration,
         data: Option<DataDirectory>,
+        cpus: &[usize],
     ) -> std::io::Result<Process> {
+        let cpus = cpus.to_vec();
         let mut cores = Vec::new();
         for _ in 0..options.shards {
             cores.push(Mailbox::new()?);
@@ -80,6 +86,8 @@ impl Process {
             loading: AtomicUsize::new(if data.is_some() { options.shards } else { 0 }),
             data,
             failure: Mutex::new(None),
+            last_save_s: AtomicU64::new((now_ms() / 1000).max(0) as u64),
+            cpus,
             started: Instant::now(),
             stopping: AtomicBool::new(false),
             connected: AtomicUsize::new(0),
@@ -117,6 +125,14 @@ impl Process {
         change(&mut changed)?;
         *current = Arc::new(changed);
         Ok(current.clone())
+    }
+
+    /// Lets the calling thread, which inherited a core's processor, run on any processor.
+    pub fn run_anywhere(&self) {
+        let mut set = rustix::thread::CpuSet::new();
+        self.cpus.iter().for_each(|&cpu| set.set(cpu));
+        // It stays where it is otherwise, which is only slower.
+        let _ = rustix::thread::sched_setaffinity(None, &set);
     }
 
     /// Ends the process because of `problem`; the first one is told.

@@ -54,7 +54,7 @@ pub fn run(options: Options, cpus: &[usize]) -> Result<(), String> {
         Durability::EverySecond | Durability::Always => Some(DataDirectory::open(&options.dir, options.shards)?),
     };
     let process =
-        Process::new(options, configuration, data).map_err(|error| format!("cannot make an eventfd: {error}"))?;
+        Process::new(options, configuration, data, cpus).map_err(|error| format!("cannot make an eventfd: {error}"))?;
     let process = Arc::new(process);
     end_on_signals(&process)?;
     let options = &process.options;

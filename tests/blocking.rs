@@ -61,9 +61,14 @@ fn a_call_that_waited_counts_once_it_ends() {
     let server = Server::start();
     let mut connection = server.connect();
     for tag in TAGS {
-        check(&mut connection, "CONFIG RESETSTAT => OK\nCONFIG SET slowlog-log-slower-than 0 => OK\nSLOWLOG RESET => OK");
+        check(
+            &mut connection,
+            "CONFIG RESETSTAT => OK\nCONFIG SET slowlog-log-slower-than 0 => OK\nSLOWLOG RESET => OK",
+        );
         let logged = |connection: &mut Connection| shown(&connection.line("SLOWLOG GET -1")).matches("BLPOP").count();
-        let counted = |connection: &mut Connection| connection.line("INFO commandstats").text().contains("cmdstat_blpop:calls=1,");
+        let counted = |connection: &mut Connection| {
+            connection.line("INFO commandstats").text().contains("cmdstat_blpop:calls=1,")
+        };
         let mut waiter = waiting(&server, &format!("BLPOP {tag}l 0"));
         assert!(!connection.line("INFO commandstats").text().contains("cmdstat_blpop"));
         assert_eq!(logged(&mut connection), 0);

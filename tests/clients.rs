@@ -5,64 +5,12 @@
 //! `MEMTIER_BENCHMARK` the program where it is not on the path.
 
 use crate::support::Server;
+use crate::support::program::{available, node, node_has, python, run, succeed};
 use redis::cluster::{ClusterClient, cluster_pipe};
 use redis::{ConnectionLike, RedisResult, cmd, pipe};
 use std::collections::HashMap;
-use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
-use tempfile::TempDir;
-
-const PROGRAM_TIMEOUT: Duration = Duration::from_secs(120);
-
-fn clients_folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients")
-}
-
-/// Runs a program to its end and gives what it wrote to its output and error streams, and whether it succeeded.
-fn run(command: &mut Command) -> std::io::Result<(bool, String)> {
-    let directory = TempDir::with_prefix("ruvio-test-")?;
-    let path = directory.path().join("output.log");
-    let log = File::create(&path)?;
-    let mut child = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?;
-    let deadline = Instant::now() + PROGRAM_TIMEOUT;
-    let succeeded = loop {
-        if let Some(status) = child.try_wait()? {
-            break status.success();
-        }
-        if Instant::now() > deadline {
-            child.kill()?;
-            child.wait()?;
-            break false;
-        }
-        thread::sleep(Duration::from_millis(5));
-    };
-    Ok((succeeded, String::from_utf8_lossy(&fs::read(&path)?).into_owned()))
-}
-
-/// Runs a client and panics with its output when it fails.
-#[track_caller]
-fn succeed(command: &mut Command) -> String {
-    let (succeeded, output) = run(command).unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(succeeded, "{command:?} failed:\n{output}");
-    output
-}
-
-/// Whether a client is there, as `probe` shows by its success.
-#[track_caller]
-fn available(client: &str, probe: &mut Command) -> bool {
-    let found = run(probe).is_ok_and(|(succeeded, _)| succeeded);
-    if !found {
-        assert!(
-            std::env::var_os("RUVIO_REQUIRE_CLIENTS").is_none_or(|value| value != "1"),
-            "{client} is not installed"
-        );
-        println!("skipped: {client} is not installed");
-    }
-    found
-}
+use std::process::Command;
 
 /// Checks that the work of a cluster-aware client reaches each shard at its own port.
 #[track_caller]
@@ -76,15 +24,8 @@ fn without_forwarding(work: impl FnOnce(&Server)) {
     assert_eq!(forwarded, 0, "a cluster-aware client sends each command to the shard that owns its key");
 }
 
-fn python() -> Command {
-    let local = clients_folder().join(".venv/bin/python");
-    let fallback = if local.exists() { local.into_os_string() } else { "python3".into() };
-    Command::new(std::env::var_os("RUVIO_TEST_PYTHON").unwrap_or(fallback))
-}
-
 fn redis_py(mode: &str, server: &Server) {
-    let program = clients_folder().join("python_client.py");
-    succeed(python().arg(program).arg(server.port().to_string()).arg(mode));
+    succeed(python().arg("python_client.py").arg(server.port().to_string()).arg(mode));
 }
 
 #[test]
@@ -101,15 +42,22 @@ fn redis_py_cluster_works_without_forwarding() {
     }
 }
 
-fn node() -> Command {
-    let mut command = Command::new("node");
-    command.current_dir(clients_folder());
-    command
+fn redis_py_caches(mode: &str, server: &Server) {
+    succeed(python().arg("python_caching.py").arg(server.port().to_string()).arg(mode));
 }
 
-fn node_has(package: &str) -> bool {
-    let probe = format!("import '{package}'");
-    available(&format!("the package {package} of Node"), node().args(["--input-type=module", "-e", &probe]))
+#[test]
+fn redis_py_caches_what_it_has_read() {
+    if available("redis-py", python().args(["-c", "import redis.cache"])) {
+        redis_py_caches("plain", &Server::start());
+    }
+}
+
+#[test]
+fn redis_py_cluster_caches_what_it_has_read() {
+    if available("redis-py", python().args(["-c", "import redis.cluster, redis.cache"])) {
+        without_forwarding(|server| redis_py_caches("cluster", server));
+    }
 }
 
 fn node_client(program: &str, mode: &str, server: &Server) {

@@ -83,7 +83,7 @@ fn every_parameter_that_redis_can_set_takes_its_own_value() {
     let mut connection = server.connect();
     let all = connection.line("CONFIG GET *");
     for pair in all.elements().chunks(2).filter(|pair| !IMMUTABLE.contains(&pair[0].text())) {
-        let reply = connection.call(&[b"CONFIG", b"SET", pair[0].bytes(), pair[1].bytes()]);
+        let reply = connection.call(&[&b"CONFIG"[..], b"SET", pair[0].bytes(), pair[1].bytes()]);
         assert_eq!(reply, Value::Simple("OK".to_owned()), "{}", pair[0].text());
     }
     assert_eq!(connection.line("CONFIG GET *").sorted_pairs(), all.sorted_pairs());

@@ -188,7 +188,7 @@ fn hscan_gives_every_field_once_and_filters() {
         HSCAN h 0 => [0 ??[aa 1 ab 2 b 3]]
         HSCAN h 0 MATCH b => [0 ??[b 3]]
         HSCAN h 0 COUNT 100 => [0 ??[aa 1 ab 2 b 3]]
-        HSCAN h 0 NOVALUES COUNT 100 => [0 ??[aa ab b]]
+        HSCAN h 0 NOVALUES COUNT 100 => [0 ?[aa ab b]]
         HSCAN h 0 MATCH a* novalues => [0 ??[aa ab]]
         HSCAN h 0 NOSCORES => -ERR NOSCORES option can only be used in ZSCAN
         HSCAN h 0 MATCH zz COUNT 5 => [0 ??[]]

@@ -26,7 +26,12 @@ fn subscribe(connection: &mut Connection, command: &str, names: &[&str]) {
 
 /// The words of the next message.
 fn message(connection: &mut Connection) -> Vec<String> {
-    connection.read_value().elements().iter().map(|word| word.text().to_owned()).collect()
+    let message = connection.read_value();
+    let text = |word: &Value| match word {
+        Value::Integer(count) => count.to_string(),
+        word => word.text().to_owned(),
+    };
+    message.elements().iter().map(text).collect()
 }
 
 #[test]
@@ -109,6 +114,28 @@ fn with_resp3_a_subscriber_may_do_anything() {
 }
 
 #[test]
+fn confirmations_and_messages_come_though_replies_are_off() {
+    let server = Server::start();
+    let mut publisher = server.connect();
+    for hello in ["HELLO 2", "HELLO 3"] {
+        let mut connection = server.connect();
+        connection.line(hello);
+        for words in [&["CLIENT", "REPLY", "OFF"][..], &["PING"], &["SUBSCRIBE", "a", "b"]] {
+            connection.send(&encode_command(words));
+        }
+        for name in ["a", "b"] {
+            assert_eq!(message(&mut connection)[..2], ["subscribe", name]);
+        }
+        assert_eq!(publisher.line("PUBLISH a m"), Value::Integer(1));
+        assert_eq!(message(&mut connection), ["message", "a", "m"]);
+        connection.send(&encode_command(&["UNSUBSCRIBE", "b"]));
+        assert_eq!(message(&mut connection)[..2], ["unsubscribe", "b"]);
+        drop(connection);
+        wait_until("it has left", || publisher.line("PUBSUB CHANNELS") == Value::Array(vec![]));
+    }
+}
+
+#[test]
 fn several_channels_are_confirmed_one_by_one() {
     let server = Server::start();
     let mut connection = server.connect();
@@ -152,6 +179,25 @@ fn a_message_reaches_subscribers_on_every_core_and_all_are_counted() {
         PUBSUB CHANNELS n* => [news]
         PUBSUB NUMSUB news sports other => [news :3 sports :3 other :0]
         PUBSUB NUMPAT => :3
+    ",
+    );
+    // Clients of a cluster add up what its nodes say.
+    let mut shards = [server.connect_to_shard(0), server.connect_to_shard(1)];
+    let _swimmer = subscriber(&server, 1, "SUBSCRIBE", &["swimming"]);
+    check(
+        &mut shards[0],
+        r"
+        PUBSUB CHANNELS => ?[news sports]
+        PUBSUB NUMSUB news sports swimming => [news :1 sports :1 swimming :0]
+        PUBSUB NUMPAT => :3
+    ",
+    );
+    check(
+        &mut shards[1],
+        r"
+        PUBSUB CHANNELS s* => ?[sports swimming]
+        PUBSUB NUMSUB news sports swimming => [news :2 sports :2 swimming :1]
+        PUBSUB NUMPAT => :0
     ",
     );
     let mut binary = subscriber(&server, 1, "SUBSCRIBE", &["bin"]);
@@ -352,7 +398,20 @@ fn shard_channels_follow_slots() {
         PUBSUB CHANNELS => []
     ",
     );
-    assert_eq!(server.connect_to_shard(0).line("PUBSUB SHARDCHANNELS"), Value::Array(vec![Value::Bulk(b"b".to_vec())]));
+    check(
+        &mut server.connect_to_shard(0),
+        r"
+        PUBSUB SHARDCHANNELS => [b]
+        PUBSUB SHARDNUMSUB a b c => [a :0 b :1 c :0]
+    ",
+    );
+    check(
+        &mut server.connect_to_shard(1),
+        r"
+        PUBSUB SHARDCHANNELS => ?[a {a}x]
+        PUBSUB SHARDNUMSUB a b => [a :2 b :0]
+    ",
+    );
     assert_eq!(server.info_number("pubsubshard_channels"), 3);
 }
 
@@ -374,6 +433,7 @@ fn clients_can_be_told_by_their_subscriptions() {
     let mut idle = server.connect();
     idle.expect_close();
     let mut connection = server.connect();
+    connection.line("CONFIG SET timeout 0");
     assert_eq!(connection.line("PUBLISH a still-here"), Value::Integer(2));
     assert_eq!(connection.line("CLIENT KILL TYPE pubsub"), Value::Integer(2));
     message(&mut first);
@@ -396,7 +456,7 @@ fn a_subscriber_that_does_not_read_is_let_go_at_the_hard_limit() {
         connection.call(&[b"PUBLISH", &b"ch"[..], &payload]);
         assert_eq!(quick.read_value().elements()[2].bytes(), payload);
     }
-    assert_eq!(connection.line("PUBSUB NUMSUB ch").elements()[1], Value::Integer(1));
+    assert_eq!(server.connect().line("PUBSUB NUMSUB ch").elements()[1], Value::Integer(1));
     assert_eq!(server.info_number("client_output_buffer_limit_disconnections"), 2);
 }
 

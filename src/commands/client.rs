@@ -567,7 +567,7 @@ fn end_clients(core: &mut Core, filter: &Filter, caller: u64) -> usize {
     let keys: Vec<(ClientKey, u64)> = fitting.map(|(key, client)| (key, client.id)).collect();
     for (key, id) in &keys {
         if *id != caller {
-            core.close(*key);
+            core.end_client(*key);
         } else if let Some(client) = core.clients.get_mut(*key) {
             client.closing = true;
         }

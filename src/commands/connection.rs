@@ -14,8 +14,9 @@ use crate::core::client::Replies;
 const ANYTIME: Flags = Flags::LOADING.and(Flags::STALE).and(Flags::FAST);
 const UNAUTHENTICATED: Flags = ANYTIME.and(Flags::ALLOW_BUSY).and(Flags::NO_SCRIPT).and(Flags::NO_AUTH);
 
-/// The version of Redis whose behaviour clients can count on.
-pub const REDIS_VERSION: &str = "7.2.4";
+/// The version of Redis whose behaviour clients can count on. They go by it to use what came with it: the expiry of hash
+/// fields; and client-side caching, which redis-py offers from this version on.
+pub const REDIS_VERSION: &str = "7.4.0";
 
 /// The family's commands.
 pub static COMMANDS: &[ServerCommand] = &[

@@ -20,6 +20,7 @@ mod latency;
 mod memory;
 mod migrate;
 mod monitor;
+mod persistence;
 mod pubsub;
 mod server;
 mod shutdown;
@@ -27,7 +28,7 @@ mod slowlog;
 mod transaction;
 
 pub use client::mode_after;
-pub use connection::selected_database;
+pub use connection::{REDIS_VERSION, selected_database};
 
 pub use pubsub::is_for_subscribers;
 
@@ -96,6 +97,7 @@ pub fn all() -> impl Iterator<Item = &'static ServerCommand> {
         migrate::COMMANDS,
         monitor::COMMANDS,
         pubsub::COMMANDS,
+        persistence::COMMANDS,
         server::COMMANDS,
         shutdown::COMMANDS,
         slowlog::COMMANDS,

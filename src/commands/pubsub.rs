@@ -2,11 +2,13 @@
 
 use ruvio_shard::command::{Categories, Flags, Group, KeyFlags, KeySpec, Spec};
 use ruvio_shard::error::CommandError;
+use ruvio_shard::reply::Reply;
 
 use super::help::help;
 use super::{Flow, Request, Run, ServerCommand};
 use crate::core::client::Door;
 use crate::core::subscriber_counts::{Name, Topic};
+use crate::process::Process;
 
 const ANYTIME: Flags = Flags::PUBSUB.and(Flags::LOADING).and(Flags::STALE);
 const SUBSCRIBING: Flags = ANYTIME.and(Flags::NO_SCRIPT);
@@ -191,7 +193,17 @@ pub fn is_for_subscribers(name: &str) -> bool {
 
 /// Confirms a subscription, or its end: `word`, the name if there was one, and how many are left.
 fn confirm(request: &mut Request<'_>, word: &[u8], name: Option<&[u8]>, count: usize) {
-    let mut reply = request.reply();
+    if !request.client().wants_replies() {
+        // As in Redis, it is a message and no reply.
+        let mut encoded = Vec::new();
+        write_confirmation(&mut Reply::new(&mut encoded, request.protocol), word, name, count);
+        request.client().push_message(&encoded);
+        return;
+    }
+    write_confirmation(&mut request.reply(), word, name, count);
+}
+
+fn write_confirmation(reply: &mut Reply<'_>, word: &[u8], name: Option<&[u8]>, count: usize) {
     reply.push(3);
     reply.bulk(word);
     match name {
@@ -268,30 +280,46 @@ fn write_names(request: &mut Request<'_>, names: &[Name]) {
     names.iter().for_each(|name| reply.bulk(name));
 }
 
+/// On a shard's own port, its core, or else none: there the numbers are those of a node of a cluster, whose clients add up
+/// what all nodes say.
+fn node(request: &mut Request<'_>) -> Option<usize> {
+    (request.client().door == Door::Shard).then_some(request.core.number)
+}
+
+/// Whether a node, or the whole process, has the slot of a shard channel.
+fn has_shard_channel(process: &Process, node: Option<usize>, name: &[u8]) -> bool {
+    node.is_none_or(|core| process.owner(ruvio_shard::slot::key_slot(name)) == core)
+}
+
 fn channels(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     let pattern = pattern(request)?;
-    let names = request.core.process.subscriber_counts.matching(Topic::Channel, pattern);
+    let node = node(request);
+    let names = request.core.process.subscriber_counts.matching(Topic::Channel, pattern, node);
     write_names(request, &names);
     Ok(Flow::Done)
 }
 
-/// On a shard's own port, as a node of a cluster: the channels of its slots.
 fn shard_channels(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     let pattern = pattern(request)?;
-    let on_own_port = request.client().door == Door::Shard;
-    let core = &request.core;
-    let mut names = core.process.subscriber_counts.matching(Topic::ShardChannel, pattern);
-    if on_own_port {
-        names.retain(|name| core.process.owner(ruvio_shard::slot::key_slot(name)) == core.number);
-    }
+    let (node, process) = (node(request), &request.core.process);
+    let mut names = process.subscriber_counts.matching(Topic::ShardChannel, pattern, None);
+    names.retain(|name| has_shard_channel(process, node, name));
     write_names(request, &names);
     Ok(Flow::Done)
 }
 
 fn numbers_of_subscribers(request: &mut Request<'_>, topic: Topic) -> Result<Flow, CommandError> {
     let names = request.args.from(2);
-    let counts: Vec<usize> =
-        names.iter().map(|name| request.core.process.subscriber_counts.count(topic, name)).collect();
+    let (node, process) = (node(request), &request.core.process);
+    let count = |name: &[u8]| match topic {
+        // Its subscribers may be on any core, but only the node of its slot speaks for it.
+        Topic::ShardChannel if has_shard_channel(process, node, name) => {
+            process.subscriber_counts.count(topic, name, None)
+        }
+        Topic::ShardChannel => 0,
+        Topic::Channel | Topic::Pattern => process.subscriber_counts.count(topic, name, node),
+    };
+    let counts: Vec<usize> = names.iter().map(count).collect();
     let mut reply = request.reply();
     reply.array(counts.len() * 2);
     for (name, count) in names.iter().zip(counts) {
@@ -302,7 +330,12 @@ fn numbers_of_subscribers(request: &mut Request<'_>, topic: Topic) -> Result<Flo
 }
 
 fn number_of_patterns(request: &mut Request<'_>) -> Result<Flow, CommandError> {
-    let patterns = request.core.process.subscriber_counts.names(Topic::Pattern);
+    let node = node(request);
+    let subscribers = &request.core.process.subscriber_counts;
+    let patterns = match node {
+        Some(core) => subscribers.names_of_core(Topic::Pattern, core),
+        None => subscribers.names(Topic::Pattern),
+    };
     request.reply().count(patterns);
     Ok(Flow::Done)
 }

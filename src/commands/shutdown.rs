@@ -46,7 +46,8 @@ fn shutdown(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     if abort {
         return Err(CommandError::new("ERR No shutdown in progress."));
     }
-    if save {
+    // With a log everything is kept anyway.
+    if save && request.core.process.data.is_none() {
         return Err(CommandError::new(
             "ERR nothing can be saved with durability 'memory', so the server goes on; use SHUTDOWN NOSAVE",
         ));

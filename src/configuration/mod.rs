@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ruvio_shard::settings::Settings;
 
 use self::keyspace_events::KeyspaceEvents;
-use crate::options::Options;
+use crate::options::{Durability, Options};
 
 pub mod keyspace_events;
 mod noted;
@@ -45,6 +45,13 @@ pub struct Configuration {
     pub timeout_s: u64,
     /// Seconds between TCP keep-alive probes; 0 for none.
     pub tcp_keepalive_s: u64,
+    /// When writes are answered (`appendonly`, `appendfsync`).
+    pub durability: Durability,
+    /// A checkpoint is made when the log since the last one has this percentage of its size; 0 for never
+    /// (`auto-aof-rewrite-percentage`).
+    pub log_growth_percentage: u64,
+    /// And at least this many bytes (`auto-aof-rewrite-min-size`).
+    pub log_growth_min_bytes: u64,
     /// Most bytes of requests a client may have unexecuted.
     pub client_query_buffer_limit: usize,
     /// For normal clients, replicas (and monitors), and subscribers.
@@ -82,6 +89,9 @@ impl Configuration {
             max_clients: 10_000,
             timeout_s: 0,
             tcp_keepalive_s: 300,
+            durability: options.durability,
+            log_growth_percentage: 100,
+            log_growth_min_bytes: 64 << 20,
             client_query_buffer_limit: 1 << 30,
             client_output_buffer_limits: [
                 OutputLimit::default(),

@@ -7,7 +7,7 @@
 use super::keyspace_events::KeyspaceEvents;
 use super::noted::{NOTED, Shape};
 use super::{Configuration, values};
-use crate::options::Options;
+use crate::options::{Durability, Options};
 use crate::start;
 
 /// Most bytes of a word and of a request: offsets within a request have 32 bits, and a core reads ahead of the limit.
@@ -74,7 +74,6 @@ const fn always(name: &'static str, value: &'static str, reason: &'static str) -
     Parameter { name, alias: None, kind: Kind::Always(value, reason) }
 }
 
-const NO_FILES: &str = "this version keeps the data in memory only";
 const NO_REPLICAS: &str = "this version does not replicate";
 
 /// The parameters that have an effect, or a value of their own.
@@ -89,6 +88,47 @@ static PARAMETERS: &[Parameter] = &[
     sized!(Integer "list-max-listpack-size" "list-max-ziplist-size", settings.list_max_listpack_size as i64, (i32::MIN as i64, i32::MAX as i64)),
     sized!(Memory "hll-sparse-max-bytes", settings.hll_sparse_max_bytes as usize, ANY_SIZE),
     sized!(Memory "proto-max-bulk-len", settings.proto_max_bulk_len as usize, (1 << 20, MAX_REQUEST_BYTES)),
+    Parameter {
+        name: "appendonly",
+        alias: None,
+        kind: Kind::Other {
+            get: |configuration| values::yes_or_no(configuration.durability != Durability::Memory).into(),
+            set: |configuration, value| {
+                let is_on = configuration.durability != Durability::Memory;
+                if value.eq_ignore_ascii_case(values::yes_or_no(is_on).as_bytes()) {
+                    return Ok(());
+                }
+                Err("whether there is a log is chosen at the start, with --durability".to_owned())
+            },
+        },
+    },
+    Parameter {
+        name: "appendfsync",
+        alias: None,
+        kind: Kind::Other {
+            get: |configuration| match configuration.durability {
+                Durability::Memory => "no".into(),
+                durability => durability.name().into(),
+            },
+            set: |configuration, value| match (configuration.durability, value.to_ascii_lowercase().as_slice()) {
+                (Durability::Memory, b"no") => Ok(()),
+                (Durability::Memory, _) => {
+                    Err("there is no log to sync; start with --durability everysec or always".to_owned())
+                }
+                (_, b"everysec") => {
+                    configuration.durability = Durability::EverySecond;
+                    Ok(())
+                }
+                (_, b"always") => {
+                    configuration.durability = Durability::Always;
+                    Ok(())
+                }
+                _ => Err("argument(s) must be one of the following: everysec, always".to_owned()),
+            },
+        },
+    },
+    sized!(Integer "auto-aof-rewrite-percentage", log_growth_percentage as u64, NOT_NEGATIVE),
+    sized!(Memory "auto-aof-rewrite-min-size", log_growth_min_bytes as u64, NOT_NEGATIVE),
     sized!(Memory "client-query-buffer-limit", client_query_buffer_limit as usize, (1 << 20, MAX_REQUEST_BYTES)),
     sized!(Memory "maxmemory", settings.maxmemory as u64, ANY_SIZE),
     Parameter {
@@ -196,8 +236,7 @@ static PARAMETERS: &[Parameter] = &[
     started("unixsocket", |_| String::new()),
     started("tls-port", |_| "0".into()),
     started("daemonize", |_| values::yes_or_no(false).into()),
-    always("save", "", NO_FILES),
-    always("appendonly", "no", NO_FILES),
+    always("save", "", "checkpoints are made when the log has grown, see auto-aof-rewrite-percentage"),
     Parameter { alias: Some("slaveof"), ..always("replicaof", "", NO_REPLICAS) },
     Parameter { alias: Some("min-slaves-to-write"), ..always("min-replicas-to-write", "0", NO_REPLICAS) },
     always("activedefrag", "no", "memory is kept dense as it is used, there is no defragmentation to switch on"),

@@ -12,6 +12,11 @@ impl Core {
     pub fn take_configuration(&mut self) {
         self.configuration = self.process.configuration();
         self.shard.keys.settings = self.configuration.settings.clone();
+        if self.loading.is_some() {
+            // See `begin_loading`.
+            self.shard.keys.settings.maxmemory = 0;
+        }
+        self.set_log_durability();
         self.update_observed();
         self.check_tracking_limit();
         let mut log = self.process.slow_log.lock().unwrap_or_else(PoisonError::into_inner);

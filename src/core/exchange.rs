@@ -61,6 +61,21 @@ impl Core {
         self.push(target, message);
     }
 
+    /// As [`Core::send`], for a reply: on the core that it goes to it comes before what its command has published, so that
+    /// a client which subscribes to what it does itself has the reply first.
+    pub(super) fn send_reply_now(&mut self, target: usize, message: Message) {
+        let publishes = self.has_publications;
+        if publishes {
+            let own = std::mem::take(&mut self.outboxes[target].publications);
+            self.send_publications();
+            self.outboxes[target].publications = own;
+        }
+        self.send_batch(target);
+        self.push(target, message);
+        self.has_publications = publishes;
+        self.send_publications();
+    }
+
     /// Keeps a message for subscribers of core `target`, to be sent with others.
     pub(super) fn add_publication(&mut self, target: usize, publication: Arc<Publication>) {
         self.outboxes[target].publications.push(publication);

@@ -103,6 +103,12 @@ impl Core {
         self.update_interest(key);
     }
 
+    /// Ends a connection after what its socket takes now: what was published before it was ended is not lost with it.
+    pub fn end_client(&mut self, key: ClientKey) {
+        self.flush_client(key);
+        self.close(key);
+    }
+
     /// Ends a connection at once.
     pub fn close(&mut self, key: ClientKey) {
         if let Some(client) = self.clients.remove(key) {

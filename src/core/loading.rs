@@ -7,6 +7,7 @@ use rustix::event::epoll;
 use ruvio_shard::log::Header;
 
 use super::log::Log;
+use super::log::checkpoint::Checkpoints;
 use super::log::recovery::{Progress, Recovery};
 use super::log::writer::{Start, Writer};
 use super::{Core, LOG};
@@ -42,17 +43,18 @@ impl Core {
         let Some(recovery) = &mut self.loading else { return };
         match recovery.advance(&mut self.shard, Instant::now() + SLICE) {
             Ok(Progress::More) => {}
-            Ok(Progress::Done { position, time_ms }) => {
+            Ok(Progress::Done { position, time_ms, checkpoints }) => {
                 let recovery = self.loading.take();
                 self.now_ms = self.now_ms.max(time_ms);
-                if let Err(error) = self.open_log(position) {
+                if let Err(error) = self.open_log(position, checkpoints) {
                     self.process.fail(format!("cannot open the log of shard {}: {error}", self.number));
                     return;
                 }
-                if let Some(recovery) = recovery.filter(|recovery| recovery.records > 0) {
+                if let Some(recovery) = recovery.filter(|recovery| recovery.read_bytes > 0) {
                     println!(
-                        "ruvio: shard {} has read {} records, {} keys",
+                        "ruvio: shard {} has read {} bytes, {} records, {} keys",
                         self.number,
+                        recovery.read_bytes,
                         recovery.records,
                         self.shard.keys.databases().iter().map(|database| database.len()).sum::<usize>()
                     );
@@ -65,16 +67,16 @@ impl Core {
         }
     }
 
-    fn open_log(&mut self, position: u64) -> std::io::Result<()> {
+    fn open_log(&mut self, position: u64, checkpoints: Checkpoints) -> std::io::Result<()> {
         let Some(data) = &self.process.data else { return Ok(()) };
         let start = Start {
             directory: data.shard(self.number),
             header: self.log_header(position),
-            durability: self.process.options.durability,
+            durability: self.configuration.durability,
         };
         let writer = Writer::new(start, self.now_ms)?;
         epoll::add(&self.epoll, writer.eventfd(), epoll::EventData::new_u64(LOG), epoll::EventFlags::IN)?;
-        self.log = Some(Log::new(writer));
+        self.log = Some(Log::new(writer, checkpoints));
         self.shard.keys.evicted = Some(Vec::new());
         self.shard.keys.settings = self.configuration.settings.clone();
         self.process.loading.fetch_sub(1, Ordering::Relaxed);

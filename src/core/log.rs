@@ -17,9 +17,11 @@ use super::client::ClientKey;
 use super::mailbox::Message;
 use crate::registry::Registered;
 
+pub mod checkpoint;
 pub mod recovery;
 pub mod writer;
 
+use checkpoint::Checkpoints;
 use writer::Writer;
 
 /// Bytes of records that may wait to be written before the core takes no more input.
@@ -28,10 +30,32 @@ const STALLED_BYTES: usize = 64 << 20;
 /// Bytes that a record takes beside its words, at most, for each word and for the record.
 const RECORD_OVERHEAD: usize = 64;
 
+/// The log of a shard, and the reading of its data.
+#[derive(Clone, Debug, Default)]
+pub struct DataPart {
+    /// Bytes of records since the log began.
+    pub log_bytes: u64,
+    /// Those of them that replies need not wait for.
+    pub acknowledged_bytes: u64,
+    /// What stands in the way of writing the log.
+    pub trouble: Option<String>,
+    /// Bytes of the log since the last checkpoint, and of that.
+    pub since_checkpoint: u64,
+    pub checkpoint_bytes: u64,
+    /// Whether a checkpoint is made, and whether the last one failed.
+    pub makes_checkpoint: bool,
+    pub checkpoint_failed: bool,
+    /// Bytes to be read at the start, and bytes that were, while that goes on.
+    pub to_load: u64,
+    pub loaded: u64,
+}
+
 /// The log of a core, and what waits for it.
 pub struct Log {
     /// What writes it.
     pub writer: Writer,
+    /// Its checkpoints.
+    pub checkpoints: Checkpoints,
     /// Whether commands are being collected into one record.
     grouped: bool,
     /// Clients whose replies wait for a position, in the order of the positions.
@@ -42,8 +66,8 @@ pub struct Log {
 
 impl Log {
     /// A log that goes on where `writer` stands.
-    pub fn new(writer: Writer) -> Log {
-        Log { writer, grouped: false, clients: VecDeque::new(), messages: VecDeque::new() }
+    pub fn new(writer: Writer, checkpoints: Checkpoints) -> Log {
+        Log { writer, checkpoints, grouped: false, clients: VecDeque::new(), messages: VecDeque::new() }
     }
 }
 
@@ -158,7 +182,7 @@ impl Core {
     /// Sends a message to core `target` that replies to something, once what was logged since `before` is acknowledged. Such
     /// messages stay in order.
     pub(super) fn send_reply(&mut self, target: usize, before: u64, message: Message) {
-        let Some(log) = &mut self.log else { return self.send(target, message) };
+        let Some(log) = &mut self.log else { return self.send_reply_now(target, message) };
         let end = log.writer.buffer.end();
         let position = if end > before { end } else { 0 };
         let is_behind = log.messages.iter().any(|(_, other, _)| *other == target);
@@ -166,7 +190,7 @@ impl Core {
             let position = position.max(log.messages.back().map_or(0, |(position, _, _)| *position));
             log.messages.push_back((position, target, message));
         } else {
-            self.send(target, message);
+            self.send_reply_now(target, message);
         }
     }
 
@@ -203,6 +227,7 @@ impl Core {
         {
             self.advance_log();
         }
+        self.begin_checkpoint();
     }
 
     /// Whether so much waits to be written that no more input is taken.
@@ -211,12 +236,39 @@ impl Core {
         self.log.as_ref().is_some_and(|log| log.writer.buffer.len() > STALLED_BYTES)
     }
 
+    /// What `INFO` says of the log and of the reading of data.
+    pub fn data_part(&self) -> DataPart {
+        let mut part = DataPart::default();
+        if let Some(log) = &self.log {
+            part.log_bytes = log.writer.buffer.end();
+            part.acknowledged_bytes = log.writer.acknowledged();
+            part.trouble = log.writer.trouble();
+            part.since_checkpoint = part.log_bytes - log.checkpoints.position;
+            part.checkpoint_bytes = log.checkpoints.bytes;
+            part.makes_checkpoint = log.checkpoints.is_busy();
+            part.checkpoint_failed = log.checkpoints.failed;
+        }
+        if let Some(recovery) = &self.loading {
+            part.to_load = recovery.total_bytes;
+            part.loaded = recovery.read_bytes;
+        }
+        part
+    }
+
+    /// Has replies wait for what the configuration says.
+    pub(super) fn set_log_durability(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.writer.set_durability(self.configuration.durability);
+        }
+    }
+
     /// Sees to what the log does by the clock.
     pub(super) fn tick_log(&mut self) {
         let now_ms = self.now_ms;
         if let Some(log) = &mut self.log {
             log.writer.tick(now_ms);
             self.advance_log();
+            self.want_checkpoint_in_time();
         }
     }
 

@@ -49,7 +49,7 @@ pub mod forward;
 pub mod gather;
 pub mod latency;
 mod loading;
-mod log;
+pub mod log;
 pub mod mailbox;
 mod monitor;
 mod notifications;

@@ -83,6 +83,11 @@ impl Receivers {
 /// The subscribers to one name: how many each core has that has any.
 type Counts = Vec<(u16, u32)>;
 
+/// Whether what was counted is of one core, or of any.
+fn is_of(counted: &(u16, u32), core: Option<usize>) -> bool {
+    core.is_none_or(|core| usize::from(counted.0) == core)
+}
+
 type Part = HashMap<Name, Counts>;
 
 /// All names of one topic that have subscribers.
@@ -206,17 +211,27 @@ impl SubscriberCounts {
         self.of(topic).remove(name, core as u16);
     }
 
-    /// How many clients subscribe to `name` itself.
-    pub fn count(&self, topic: Topic, name: &[u8]) -> usize {
+    /// How many clients subscribe to `name` itself, on one core or on all.
+    pub fn count(&self, topic: Topic, name: &[u8], core: Option<usize>) -> usize {
         let part = self.of(topic).read(name);
-        part.get(name).map_or(0, |counts| counts.iter().map(|&(_, clients)| clients as usize).sum())
+        let counts = part.get(name).into_iter().flatten();
+        counts.filter(|counted| is_of(counted, core)).map(|&(_, clients)| clients as usize).sum()
     }
 
-    /// The names with subscribers that match `pattern`, or all.
-    pub fn matching(&self, topic: Topic, pattern: Option<&[u8]>) -> Vec<Name> {
+    /// How many names have subscribers on one core.
+    pub fn names_of_core(&self, topic: Topic, core: usize) -> usize {
+        let mut names = 0;
+        self.of(topic).visit(|_, counts| names += usize::from(counts.iter().any(|counted| is_of(counted, Some(core)))));
+        names
+    }
+
+    /// The names with subscribers, on one core or on all, that match `pattern`, or all.
+    pub fn matching(&self, topic: Topic, pattern: Option<&[u8]>, core: Option<usize>) -> Vec<Name> {
         let mut found = Vec::new();
-        self.of(topic).visit(|name, _| {
-            if pattern.is_none_or(|pattern| glob::matches(pattern, name)) {
+        self.of(topic).visit(|name, counts| {
+            if counts.iter().any(|counted| is_of(counted, core))
+                && pattern.is_none_or(|pattern| glob::matches(pattern, name))
+            {
                 found.push(Arc::clone(name));
             }
         });
@@ -266,12 +281,15 @@ mod tests {
         counts.find(Topic::ShardChannel, b"news", &mut receivers);
         assert_eq!((receivers.count, receivers.patterns.len()), (1, 0));
         assert!(receivers.cores.has(3) && !receivers.cores.has(0));
+        assert_eq!([0, 1, 200].map(|core| counts.count(Topic::Channel, b"news", Some(core))), [1, 0, 2]);
+        assert_eq!([0, 1, 64].map(|core| counts.names_of_core(Topic::Pattern, core)), [0, 1, 1]);
+        assert_eq!(counts.matching(Topic::Pattern, None, Some(64)), [name("n*")]);
         counts.remove(Topic::Channel, b"news", 200);
-        assert_eq!((counts.count(Topic::Channel, b"news"), counts.names(Topic::Channel)), (2, 1));
+        assert_eq!((counts.count(Topic::Channel, b"news", None), counts.names(Topic::Channel)), (2, 1));
         counts.remove(Topic::Channel, b"news", 200);
         counts.remove(Topic::Channel, b"news", 0);
-        assert_eq!((counts.count(Topic::Channel, b"news"), counts.names(Topic::Channel)), (0, 0));
+        assert_eq!((counts.count(Topic::Channel, b"news", None), counts.names(Topic::Channel)), (0, 0));
         assert!(!counts.nobody_listens(), "the patterns are left");
-        assert_eq!(counts.matching(Topic::Pattern, Some(b"x?")), [name("x*")]);
+        assert_eq!(counts.matching(Topic::Pattern, Some(b"x?"), None), [name("x*")]);
     }
 }

@@ -24,7 +24,11 @@ const STEP: usize = 256;
 impl Core {
     /// Whether there is work that does not wait for an event.
     pub(super) fn has_background_work(&self) -> bool {
-        self.expiring || self.shard.keys.has_remains() || self.tracked.has_work() || self.loading.is_some()
+        self.expiring
+            || self.shard.keys.has_remains()
+            || self.tracked.has_work()
+            || self.loading.is_some()
+            || self.has_checkpoint_work()
     }
 
     /// Does background work for a bounded time.
@@ -44,6 +48,7 @@ impl Core {
         while self.expiring && in_time(self) {
             self.sweep();
         }
+        while self.has_checkpoint_work() && in_time(self) && self.advance_checkpoint() {}
         while self.tracked.has_work() && in_time(self) {
             self.tracked.reads.reclaim(STEP);
             self.limit_reads(STEP);

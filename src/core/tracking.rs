@@ -43,7 +43,12 @@ impl Mode {
     /// Whether what the client reads now is noted.
     #[inline]
     pub fn notes_reads(self) -> bool {
-        !self.broadcast && (!self.opt_in || self.caching) && !(self.opt_out && self.caching)
+        let is_wanted = match (self.opt_in, self.opt_out) {
+            (true, _) => self.caching,
+            (false, true) => !self.caching,
+            (false, false) => true,
+        };
+        is_wanted && !self.broadcast
     }
 }
 

@@ -3,6 +3,7 @@
 mod connection;
 mod notation;
 mod ports;
+pub mod program;
 mod script;
 mod server;
 mod value;

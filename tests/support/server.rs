@@ -4,8 +4,8 @@ use super::connection::Connection;
 use super::notation::split_words;
 use super::ports::PortBlock;
 use super::value::Value;
-use std::fs::{self, File};
-use std::path::Path;
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,6 +30,7 @@ pub struct Options<'o> {
 /// A running server, killed when this value goes. What it wrote is printed when the test fails.
 pub struct Server {
     child: Child,
+    command: Command,
     ports: PortBlock,
     directory: TempDir,
 }
@@ -85,17 +86,31 @@ impl Server {
     /// Starts a command that makes a server on port 0 of `ports`, in `directory`, and waits until it answers.
     #[track_caller]
     pub fn from_command(mut command: Command, ports: PortBlock, directory: TempDir) -> Server {
-        let log = File::create(directory.path().join("output.log")).expect("a file for the server's output");
-        let child = command
-            .current_dir(directory.path())
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().expect("share the output file"))
-            .stderr(log)
-            .spawn()
-            .unwrap_or_else(|error| panic!("start {command:?}: {error}"));
-        let mut server = Server { child, ports, directory };
+        command.current_dir(directory.path());
+        let child = spawn(&mut command, directory.path());
+        let mut server = Server { child, command, ports, directory };
         server.wait_until_it_answers();
         server
+    }
+
+    /// Kills the process, as `kill -9` does, and starts it again with the same command line.
+    #[track_caller]
+    pub fn kill_and_restart(&mut self) {
+        self.child.kill().expect("kill the server");
+        self.child.wait().expect("collect the server's exit code");
+        self.restart();
+    }
+
+    /// Starts the process again, which has ended, with the same command line.
+    #[track_caller]
+    pub fn restart(&mut self) {
+        self.child = spawn(&mut self.command, self.directory.path());
+        self.wait_until_it_answers();
+    }
+
+    /// The folder of the server's data.
+    pub fn data(&self) -> PathBuf {
+        self.directory.path().join("data")
     }
 
     /// The shared port.
@@ -182,6 +197,18 @@ impl Drop for Server {
             eprintln!("--- output of the server on port {} ---\n{}---", self.port(), self.output());
         }
     }
+}
+
+#[track_caller]
+fn spawn(command: &mut Command, directory: &Path) -> Child {
+    let log = OpenOptions::new().create(true).append(true).open(directory.join("output.log"));
+    let log = log.expect("a file for the server's output");
+    command
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().expect("share the output file"))
+        .stderr(log)
+        .spawn()
+        .unwrap_or_else(|error| panic!("start {command:?}: {error}"))
 }
 
 fn ruvio_command(ports: &PortBlock, directory: &Path, shards: u16) -> Command {

@@ -117,10 +117,38 @@ const LENGTHS: [u8; 256] = {
     lengths
 };
 
+/// The registers that eight opcodes of one byte stand for; `None` where one of them begins an opcode of two bytes.
+#[inline]
+pub(super) fn length_of_eight(opcodes: &[u8; 8]) -> Option<usize> {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    const PAIRS: u64 = 0x00ff_00ff_00ff_00ff;
+    let word = u64::from_le_bytes(*opcodes);
+    let values = word >> 7 & EACH;
+    let long_zeros = word >> 6 & EACH & !values;
+    if long_zeros != 0 {
+        return None;
+    }
+    // What of a byte is its length less one: the lowest two bits of a value's opcode, six bits of the others.
+    let lengths = word & ((EACH * 0x3f) ^ (values * 0x3c));
+    // The sum of eight bytes needs more than one.
+    let pairs = (lengths & PAIRS) + (lengths >> 8 & PAIRS);
+    let sum = pairs.wrapping_mul(0x0001_0001_0001_0001) >> 48;
+    Some(sum as usize + opcodes.len())
+}
+
 #[inline]
 fn find(registers: &[u8], index: usize) -> Result<Found, Corrupt> {
     let (mut at, mut before, mut first) = (0, 0, 0);
     loop {
+        if let Some(opcodes) = registers[at..].first_chunk()
+            && let Some(len) = length_of_eight(opcodes)
+            && first + len <= index
+        {
+            before = at + opcodes.len() - 1;
+            at += opcodes.len();
+            first += len;
+            continue;
+        }
         let opcode = *registers.get(at).ok_or(Corrupt)?;
         // The long way only for the few long runs: which of the others it is cannot be predicted.
         let (len, bytes) = match LENGTHS[usize::from(opcode)] {

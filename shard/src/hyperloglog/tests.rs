@@ -67,6 +67,18 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn eight_opcodes_are_as_long_as_one_by_one(opcodes in any::<[u8; 8]>()) {
+        let each: Vec<sparse::Run> = runs(&opcodes).collect();
+        let expected = each.iter().all(|run| !run.is_long).then(|| each.iter().map(|run| run.len).sum());
+        prop_assert_eq!(sparse::length_of_eight(&opcodes), expected);
+        let short = opcodes.map(|opcode| if opcode & 0xc0 == 0x40 { opcode ^ 0x40 } else { opcode });
+        let expected = runs(&short).map(|run| run.len).sum();
+        prop_assert_eq!(sparse::length_of_eight(&short), Some(expected));
+    }
+}
+
 #[test]
 fn dense_registers_keep_their_values() {
     for shift in 0..64u8 {

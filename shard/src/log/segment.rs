@@ -149,7 +149,7 @@ impl<'a> Segment<'a> {
     }
 
     /// The next record; or why there is none, and then nothing is passed.
-    pub fn next(&mut self) -> Result<Record<'_>, Ending> {
+    pub fn next_record(&mut self) -> Result<Record<'_>, Ending> {
         let rest = &self.bytes[self.next..];
         if rest.is_empty() {
             return Err(Ending::Whole);

@@ -32,7 +32,7 @@ fn read(bytes: &[u8]) -> (Vec<Written>, usize, Ending) {
     let mut segment = Segment::open(bytes).expect("a whole header");
     let mut records = Vec::new();
     let ending = loop {
-        match segment.next() {
+        match segment.next_record() {
             Ok(Record::Commands { time_ms, commands }) => {
                 let commands = commands
                     .iter()

@@ -24,6 +24,10 @@ fn try_content(shard: &mut Shard, bytes: &[u8]) -> bool {
         return false;
     }
     let wanted = content(shard, "k");
+    // A hash may have nothing but fields that have expired.
+    if wanted.len() == 1 && matches!(bytes.first(), Some(24 | 25)) {
+        return true;
+    }
     assert!(wanted.len() > 1, "an empty value from {bytes:?}");
     let payload = dump(shard, "k");
     assert_eq!(run(shard, &[b"RESTORE", b"again", b"0", &payload, b"REPLACE"]), b"+OK\r\n", "{bytes:?}");
@@ -180,11 +184,7 @@ fn what_redis_would_not_write_is_refused() {
 #[test]
 fn what_has_no_place_here_is_named() {
     let mut shard = new_shard(Settings::default());
-    for (bytes, what) in [
-        (b"\x15\x00".as_slice(), "streams"),
-        (b"\x07\x81\x00", "values of modules"),
-        (b"\x18\x01\0\0\0\0\0\0\0\x01\x01\x01f\x01v", "deadlines of hash fields"),
-    ] {
+    for (bytes, what) in [(b"\x15\x00".as_slice(), "streams"), (b"\x07\x81\x00", "values of modules")] {
         let wanted = format!("-ERR Bad data format: {what} are not supported\r\n");
         assert_eq!(restore_content(&mut shard, "k", bytes), wanted.as_bytes());
     }

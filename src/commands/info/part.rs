@@ -6,6 +6,7 @@ use ruvio_shard::keys::KeyStats;
 
 use crate::core::Core;
 use crate::core::counters::{CommandStats, Counters};
+use crate::core::log::DataPart;
 
 /// Keys with a deadline that are looked at for the average of a database.
 const SAMPLED_DEADLINES: usize = 32;
@@ -61,6 +62,8 @@ pub struct Part {
     pub tracked_keys: usize,
     /// The clients of each of them, together.
     pub tracked_items: usize,
+    /// The log and the reading of data.
+    pub data: DataPart,
     /// Objects that wait to be freed piecemeal.
     pub to_free: usize,
 }
@@ -79,6 +82,7 @@ impl Part {
             blocking_keys: core.waiting.keys(),
             tracked_keys: core.tracked.reads.len(),
             tracked_items: core.tracked.reads.readers(),
+            data: core.data_part(),
             to_free: core.shard.keys.pending_remains(),
             ..Part::default()
         };
@@ -126,6 +130,17 @@ impl Part {
             all.blocking_keys += part.blocking_keys;
             all.tracked_keys += part.tracked_keys;
             all.tracked_items += part.tracked_items;
+            all.data.log_bytes += part.data.log_bytes;
+            all.data.acknowledged_bytes += part.data.acknowledged_bytes;
+            all.data.since_checkpoint += part.data.since_checkpoint;
+            all.data.checkpoint_bytes += part.data.checkpoint_bytes;
+            all.data.makes_checkpoint |= part.data.makes_checkpoint;
+            all.data.checkpoint_failed |= part.data.checkpoint_failed;
+            all.data.to_load += part.data.to_load;
+            all.data.loaded += part.data.loaded;
+            if all.data.trouble.is_none() {
+                all.data.trouble = part.data.trouble.clone();
+            }
             all.to_free += part.to_free;
         }
         all

@@ -8,13 +8,11 @@ use ruvio_shard::slot::shard_slots;
 
 use super::Section;
 use super::part::Part;
+use crate::commands::REDIS_VERSION;
 use crate::core::Core;
 use crate::core::subscriber_counts::Topic;
 use crate::registry::registry;
 use crate::{machine, memory};
-
-/// The version of Redis whose behaviour clients may expect.
-pub const REDIS_VERSION: &str = "7.2.4";
 
 /// Lines of `field:value`.
 struct Lines(String);
@@ -150,18 +148,32 @@ fn memory_use(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
 }
 
 fn persistence(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
-    lines.add("durability", core.process.options.durability.name());
+    lines.add("durability", core.configuration.durability.name());
     lines.add("rdb_changes_since_last_save", all.keys.dirty);
-    // Nothing is written to disk or read from it.
-    lines.add_all(&[
-        ("loading", 0),
-        ("async_loading", 0),
-        ("rdb_bgsave_in_progress", 0),
-        ("rdb_saves", 0),
-        ("aof_enabled", 0),
-        ("aof_rewrite_in_progress", 0),
-        ("aof_rewrite_scheduled", 0),
-    ]);
+    let loading = core.process.loading.load(Ordering::Relaxed) > 0;
+    let data = &all.data;
+    lines.add("loading", u8::from(loading));
+    lines.add("rdb_bgsave_in_progress", u8::from(data.makes_checkpoint));
+    lines.add("aof_rewrite_in_progress", u8::from(data.makes_checkpoint));
+    // There are no replicas, and a checkpoint begins at once.
+    lines.add_all(&[("async_loading", 0), ("rdb_saves", 0), ("aof_rewrite_scheduled", 0)]);
+    lines.add("aof_enabled", u8::from(core.process.data.is_some()));
+    if core.process.data.is_some() {
+        lines.add("rdb_last_save_time", core.process.last_save_s.load(Ordering::Relaxed));
+        lines.add("rdb_last_bgsave_status", if data.checkpoint_failed { "err" } else { "ok" });
+        lines.add("aof_base_size", data.checkpoint_bytes);
+        lines.add("log_bytes_since_checkpoint", data.since_checkpoint);
+        lines.add("aof_last_write_status", if data.trouble.is_none() { "ok" } else { "err" });
+        lines.add("aof_current_size", data.log_bytes);
+        lines.add("aof_pending_bytes", data.log_bytes - data.acknowledged_bytes);
+        lines.add("log_trouble", data.trouble.as_deref().unwrap_or("none"));
+    }
+    if loading {
+        lines.add("loading_total_bytes", data.to_load);
+        lines.add("loading_loaded_bytes", data.loaded);
+        let share = if data.to_load == 0 { 100.0 } else { data.loaded as f64 * 100.0 / data.to_load as f64 };
+        lines.add("loading_loaded_perc", format_args!("{share:.2}"));
+    }
 }
 
 fn stats(lines: &mut Lines, core: &Core, all: &Part, parts: &[Part]) {

@@ -1,13 +1,19 @@
 //! Reading a shard's log back, a slice of work a turn.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::{BufReader, Read};
 use std::path::PathBuf;
 use std::time::Instant;
 
+use ruvio_shard::image::{Block, Blocks};
 use ruvio_shard::log::{Ending, HEADER_BYTES, Header, Record, Segment};
 use ruvio_shard::shard::Shard;
 
+use super::checkpoint::{Checkpoints, remove_older};
 use crate::data;
+
+/// Bytes of a checkpoint that are read from its file at once.
+const READ_BYTES: usize = 1 << 20;
 
 /// Records between two looks at the clock.
 const RECORDS_A_LOOK: usize = 64;
@@ -22,12 +28,19 @@ pub enum Progress {
         position: u64,
         /// The time of the last record, in ms since the epoch; 0 without one.
         time_ms: i64,
+        /// What is known of the checkpoint that was read.
+        checkpoints: Checkpoints,
     },
 }
 
-/// The reading of a shard's log.
+/// The reading of a shard's data: its checkpoint, and the log after it.
 pub struct Recovery {
     directory: PathBuf,
+    /// The checkpoint, while it is read.
+    checkpoint: Option<CheckpointReader>,
+    /// What is known of it.
+    position: u64,
+    checkpoint_bytes: u64,
     /// What every segment must say of itself; `position` is where the next one has to start.
     header: Header,
     /// Segments still to be read, the next one last.
@@ -47,13 +60,25 @@ pub struct Recovery {
 impl Recovery {
     /// Begins to read the log in `directory`, whose segments must have this header.
     pub fn new(directory: PathBuf, header: Header) -> Result<Recovery, String> {
-        let unfinished = directory.join("next-log");
-        if unfinished.exists() {
-            fs::remove_file(&unfinished).map_err(|error| format!("cannot remove {}: {error}", unfinished.display()))?;
+        for unfinished in ["next-log", "checkpoint.new"].map(|name| directory.join(name)) {
+            if unfinished.exists() {
+                fs::remove_file(&unfinished)
+                    .map_err(|error| format!("cannot remove {}: {error}", unfinished.display()))?;
+            }
         }
-        let mut segments = data::segments(&directory)
-            .map_err(|error| format!("cannot read the directory {}: {error}", directory.display()))?;
-        let mut total_bytes = 0;
+        let unreadable = |error| format!("cannot read the directory {}: {error}", directory.display());
+        let (mut header, mut checkpoint, mut checkpoint_bytes) = (header, None, 0);
+        if let Some((position, path)) = data::checkpoints(&directory).map_err(unreadable)?.pop() {
+            header.position = position;
+            let reader = CheckpointReader::open(path, header)?;
+            checkpoint_bytes = reader.len;
+            checkpoint = Some(reader);
+            // Left over where the process died before it had removed them all.
+            remove_older(&directory, position)
+                .map_err(|error| format!("cannot remove older files in {}: {error}", directory.display()))?;
+        }
+        let mut segments = data::segments(&directory).map_err(unreadable)?;
+        let mut total_bytes = checkpoint_bytes;
         for (_, path) in &segments {
             total_bytes +=
                 fs::metadata(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?.len();
@@ -61,6 +86,9 @@ impl Recovery {
         segments.reverse();
         Ok(Recovery {
             directory,
+            checkpoint,
+            position: header.position,
+            checkpoint_bytes,
             header,
             segments,
             current: None,
@@ -74,10 +102,21 @@ impl Recovery {
 
     /// Reads and executes until `until`, or to the end.
     pub fn advance(&mut self, shard: &mut Shard, until: Instant) -> Result<Progress, String> {
+        while let Some(checkpoint) = &mut self.checkpoint {
+            if Instant::now() >= until {
+                return Ok(Progress::More);
+            }
+            let (bytes, is_last) = checkpoint.read_block(shard)?;
+            self.read_bytes += bytes;
+            if is_last {
+                self.checkpoint = None;
+            }
+        }
         loop {
             let Some((path, bytes, offset)) = self.current.take() else {
                 if !self.open_next()? {
-                    return Ok(Progress::Done { position: self.header.position, time_ms: self.time_ms });
+                    let checkpoints = Checkpoints::after(self.position, self.checkpoint_bytes);
+                    return Ok(Progress::Done { position: self.header.position, time_ms: self.time_ms, checkpoints });
                 }
                 continue;
             };
@@ -88,7 +127,7 @@ impl Recovery {
                     break None;
                 }
                 let at = segment.offset();
-                match segment.next() {
+                match segment.next_record() {
                     Ok(Record::Commands { time_ms, commands }) => {
                         shard.replay(time_ms, &commands, &mut self.replies).map_err(|problem| {
                             refusal(&path, at, &format!("the record there does not fit: {problem}"))
@@ -165,6 +204,54 @@ impl Recovery {
             File::open(&self.directory)?.sync_all()
         };
         cut().map_err(|error| format!("cannot cut {}: {error}", path.display()))
+    }
+}
+
+/// A checkpoint that is read block by block.
+struct CheckpointReader {
+    path: PathBuf,
+    file: BufReader<File>,
+    /// Bytes of the file.
+    len: u64,
+    blocks: Blocks,
+    block: Vec<u8>,
+}
+
+impl CheckpointReader {
+    /// Opens the checkpoint in `path`, which must have this header.
+    fn open(path: PathBuf, expected: Header) -> Result<CheckpointReader, String> {
+        let unreadable = |error| format!("cannot read {}: {error}", path.display());
+        let file = File::open(&path).map_err(unreadable)?;
+        let len = file.metadata().map_err(unreadable)?.len();
+        let mut file = BufReader::with_capacity(READ_BYTES, file);
+        let mut header = [0; HEADER_BYTES];
+        file.read_exact(&mut header).map_err(unreadable)?;
+        let blocks = Blocks::open(&header).map_err(|problem| refusal(&path, 0, &problem))?;
+        if blocks.header() != expected {
+            let problem = format!("it is the checkpoint {:?} where {expected:?} is expected", blocks.header());
+            return Err(refusal(&path, 0, &problem));
+        }
+        Ok(CheckpointReader { path, file, len, blocks, block: Vec::new() })
+    }
+
+    /// Adds the next block to the shard; how many bytes it has, and whether it is the last.
+    fn read_block(&mut self, shard: &mut Shard) -> Result<(u64, bool), String> {
+        let offset = self.blocks.offset();
+        let damaged = |problem: String| refusal(&self.path, offset as usize, &problem);
+        let cut = |_| damaged("it ends in the middle of a block".to_owned());
+        let mut head = [0; Blocks::HEAD_BYTES];
+        self.file.read_exact(&mut head).map_err(cut)?;
+        let body = Blocks::body_bytes(&head).map_err(damaged)?;
+        if offset + (head.len() + body) as u64 > self.len {
+            return Err(damaged("it ends in the middle of a block".to_owned()));
+        }
+        self.block.clear();
+        self.block.extend_from_slice(&head);
+        self.block.resize(head.len() + body, 0);
+        self.file.read_exact(&mut self.block[head.len()..]).map_err(cut)?;
+        shard.keys.begin(0, i64::MIN, None);
+        let is_last = self.blocks.add(&self.block, &mut shard.keys).map_err(damaged)? == Block::End;
+        Ok((self.block.len() as u64, is_last))
     }
 }
 

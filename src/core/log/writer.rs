@@ -28,6 +28,9 @@ const SEGMENT_BYTES: u64 = 64 << 20;
 /// The least that is reserved for a segment when the disk is nearly full.
 const SMALLEST_SEGMENT_BYTES: u64 = 256 << 10;
 
+/// Bytes handed to the kernel at once, at most.
+const LONGEST_WRITE: u32 = 1 << 30;
+
 /// With `everysec` a sync starts this long after the one before, in ms.
 const SYNC_EVERY_MS: i64 = 1000;
 
@@ -103,6 +106,8 @@ pub struct Writer {
     sync_started_ms: i64,
     /// Since when something is written and not synced, in ms since the epoch.
     unsynced_since_ms: Option<i64>,
+    /// A position at which a segment has to begin.
+    rotate_at: Option<u64>,
     trouble: Option<Trouble>,
     retry_ms: i64,
 }
@@ -144,9 +149,30 @@ impl Writer {
             marked: position,
             sync_started_ms: now_ms,
             unsynced_since_ms: None,
+            rotate_at: None,
             trouble: None,
             retry_ms: 0,
         })
+    }
+
+    /// The directory of the shard's files.
+    pub fn directory(&self) -> &std::path::Path {
+        &self.directory
+    }
+
+    /// What a file of this shard says of itself that begins at `position`.
+    pub fn header(&self, position: u64) -> Header {
+        Header { position, ..self.header }
+    }
+
+    /// Changes when replies may be sent.
+    pub fn set_durability(&mut self, durability: Durability) {
+        self.durability = durability;
+    }
+
+    /// Has the write that begins at `position` go to a segment of its own.
+    pub fn rotate_at(&mut self, position: u64) {
+        self.rotate_at = Some(position);
     }
 
     /// Becomes readable when the kernel has done something.
@@ -244,8 +270,11 @@ impl Writer {
             self.buffer.synced(self.synced);
         }
         let position = self.written;
+        let must_rotate = self.segment.len > 0 && self.rotate_at == Some(position);
         let fits = self.segment.len + self.buffer.len() as u64 <= self.segment.limit;
-        if !fits && let Err(error) = self.rotate(position) {
+        if (must_rotate || !fits)
+            && let Err(error) = self.rotate(position)
+        {
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
             self.trouble = Some(Trouble::Write(errno));
             self.retry_ms = now_ms;
@@ -280,7 +309,7 @@ impl Writer {
     fn submit_write(&mut self) {
         let Some(write) = &self.write else { return };
         let rest = &write.bytes[write.done..];
-        let len = u32::try_from(rest.len()).unwrap_or(u32::MAX & !4095);
+        let len = u32::try_from(rest.len()).unwrap_or(LONGEST_WRITE);
         let entry = opcode::Write::new(types::Fd(self.segment.file.as_raw_fd()), rest.as_ptr(), len)
             .offset(self.segment.len + write.done as u64)
             .build()

@@ -22,6 +22,15 @@ pub static DIFFERENCES: &[(&str, &str)] = &[
     ("memory|usage", "Exact, however many `SAMPLES` are asked for."),
     ("scan", "Goes over the slots in order, from shard to shard; cursors have at most 52 bits."),
     ("keys dbsize randomkey flushall flushdb swapdb", "Speaks for every shard, on a shard's port too."),
+    (
+        "pubsub|channels pubsub|numpat pubsub|numsub",
+        "On a shard's port, what the clients of that shard's core subscribe to, as on a node of a cluster; on the shared \
+         port, what all clients do.",
+    ),
+    (
+        "pubsub|shardchannels pubsub|shardnumsub",
+        "On a shard's port, the channels of its slots; on the shared port, all.",
+    ),
     ("info", "Has a section `shards`; the other figures are those of all shards together."),
     ("config|set", "Takes only what has an effect; where there is one way only, the value that stands for it."),
     ("config|rewrite", "Refused: the file is TOML with the options of the command line."),

@@ -1,0 +1,304 @@
+//! Checkpoints: an image of the shard at one position of its log, after which older segments are of no use.
+//!
+//! The core makes the image a little at a time, between its other work (see `ruvio_shard::image`); a thread writes it, so
+//! that the core waits for no disk. When the disk does not keep up, the core makes less of it. The image gets its name
+//! only once it is on stable storage, and only then what it replaces is removed.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::core::Core;
+use crate::core::mailbox::Message;
+use crate::data;
+use crate::process::Process;
+
+/// Bytes of an image that are handed to its writer at once, at least.
+const CHUNK_BYTES: usize = 512 << 10;
+
+/// Chunks that may wait for the writer.
+const CHUNKS: usize = 2;
+
+/// Bytes that may wait here besides, for as long as the writer has no room. What is saved before it changes comes on top.
+const WAITING_BYTES: usize = 2 << 20;
+
+/// Entries saved between two looks at the clock.
+const STEP: usize = 64;
+
+/// After one that failed, this long passes until the next is begun by itself, in ms.
+const RETRY_MS: i64 = 10_000;
+
+/// What the writer of an image is told.
+enum Part {
+    /// The next bytes.
+    Bytes(Vec<u8>),
+    /// That was all.
+    End,
+}
+
+/// Told when a checkpoint has ended: nothing, or what went wrong.
+type Told = Box<dyn FnOnce(&mut Core, &Result<(), String>)>;
+
+/// What a core knows of its checkpoints.
+#[derive(Default)]
+pub struct Checkpoints {
+    /// Whether one is to be begun.
+    wanted: bool,
+    /// Who is told when the one that is wanted, or under way, has ended.
+    told: Vec<Told>,
+    /// The one under way.
+    current: Option<Checkpoint>,
+    /// The position of the log at the last one.
+    pub position: u64,
+    /// Bytes of the last one.
+    pub bytes: u64,
+    /// Whether the last one failed.
+    pub failed: bool,
+    retry_ms: i64,
+}
+
+struct Checkpoint {
+    position: u64,
+    /// `None` once all is handed over.
+    writer: Option<SyncSender<Part>>,
+    /// What the writer had no room for.
+    refused: Option<Part>,
+    is_image_done: bool,
+}
+
+impl Checkpoints {
+    /// After a start that has read a checkpoint of `bytes` bytes at `position`.
+    pub fn after(position: u64, bytes: u64) -> Checkpoints {
+        Checkpoints { position, bytes, ..Checkpoints::default() }
+    }
+
+    /// Whether one is wanted or under way.
+    pub fn is_busy(&self) -> bool {
+        self.wanted || self.current.is_some()
+    }
+}
+
+impl Core {
+    /// Has a checkpoint made as soon as may be; `told` is called when it has ended.
+    pub fn want_checkpoint(&mut self, told: Option<Told>) {
+        let Some(log) = &mut self.log else { return };
+        log.checkpoints.wanted |= log.checkpoints.current.is_none();
+        log.checkpoints.told.extend(told);
+    }
+
+    /// Whether a checkpoint is wanted or under way here.
+    pub fn makes_checkpoint(&self) -> bool {
+        self.log.as_ref().is_some_and(|log| log.checkpoints.is_busy())
+    }
+
+    /// Begins the checkpoint that is wanted, if the log is where one can begin: between two writes.
+    pub(super) fn begin_checkpoint(&mut self) {
+        let Some(log) = &mut self.log else { return };
+        if !log.checkpoints.wanted || !log.writer.buffer.is_empty() || log.writer.trouble().is_some() {
+            return;
+        }
+        let position = log.writer.buffer.end();
+        let header = log.writer.header(position);
+        if !self.shard.keys.begin_image(&header) {
+            return;
+        }
+        log.writer.rotate_at(position);
+        log.checkpoints.wanted = false;
+        let (sender, receiver) = sync_channel(CHUNKS);
+        let directory = log.writer.directory().to_owned();
+        let (number, process) = (self.number, Arc::clone(&self.process));
+        let write = move || {
+            let result = write_image(&directory, position, &receiver, number, &process);
+            let ended = move |core: &mut Core| core.end_checkpoint(result);
+            process.cores[number].deliver(Message::Task(Box::new(ended)), &process.stopping);
+        };
+        let spawned = std::thread::Builder::new().name(format!("checkpoint-{number}")).spawn(write);
+        log.checkpoints.current =
+            Some(Checkpoint { position, writer: Some(sender), refused: None, is_image_done: false });
+        if let Err(error) = spawned {
+            self.end_checkpoint(Err(format!("cannot start a thread: {error}")));
+        }
+    }
+
+    /// Whether there is something to do for a checkpoint now.
+    #[inline]
+    pub(in crate::core) fn has_checkpoint_work(&self) -> bool {
+        self.log.as_ref().and_then(|log| log.checkpoints.current.as_ref()).is_some_and(|checkpoint| {
+            checkpoint.refused.is_none() && (checkpoint.writer.is_some() || !checkpoint.is_image_done)
+        })
+    }
+
+    /// Saves a little more, and hands it over; true while there is more to do now.
+    pub(in crate::core) fn advance_checkpoint(&mut self) -> bool {
+        let Some(checkpoint) = self.log.as_mut().and_then(|log| log.checkpoints.current.as_mut()) else { return false };
+        let keys = &mut self.shard.keys;
+        if !checkpoint.is_image_done && keys.image().is_some_and(|image| image.waiting_bytes() < WAITING_BYTES) {
+            checkpoint.is_image_done = keys.advance_image(STEP);
+        }
+        let (waiting_bytes, is_abandoned) =
+            keys.image().map_or((0, true), |image| (image.waiting_bytes(), image.is_abandoned()));
+        if is_abandoned {
+            // Whoever writes it sees that the end is missing.
+            checkpoint.writer = None;
+        } else if waiting_bytes >= CHUNK_BYTES || checkpoint.is_image_done {
+            self.hand_over();
+        }
+        self.finish_image();
+        self.has_checkpoint_work()
+    }
+
+    /// Hands what is saved to the writer, as far as it has room.
+    fn hand_over(&mut self) {
+        let Some(checkpoint) = self.log.as_mut().and_then(|log| log.checkpoints.current.as_mut()) else { return };
+        loop {
+            let Some(writer) = &checkpoint.writer else { return };
+            let part = match checkpoint.refused.take() {
+                Some(part) => part,
+                None => match self.shard.keys.image().map(|image| image.take().1).filter(|bytes| !bytes.is_empty()) {
+                    Some(bytes) => Part::Bytes(bytes),
+                    None if checkpoint.is_image_done => Part::End,
+                    None => return,
+                },
+            };
+            let is_end = matches!(part, Part::End);
+            match writer.try_send(part) {
+                Ok(()) if is_end => checkpoint.writer = None,
+                Ok(()) => {}
+                Err(TrySendError::Full(part)) => {
+                    checkpoint.refused = Some(part);
+                    return;
+                }
+                // It has failed, and says so.
+                Err(TrySendError::Disconnected(_)) => {
+                    checkpoint.writer = None;
+                    self.shard.keys.abandon_image();
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Lets go of the image when all of it is made and handed over.
+    fn finish_image(&mut self) {
+        let Some(checkpoint) = self.log.as_ref().and_then(|log| log.checkpoints.current.as_ref()) else { return };
+        if checkpoint.is_image_done && checkpoint.writer.is_none() {
+            self.shard.keys.end_image();
+        }
+    }
+
+    /// Goes on when the writer has room again.
+    fn continue_checkpoint(&mut self) {
+        if let Some(checkpoint) = self.log.as_mut().and_then(|log| log.checkpoints.current.as_mut())
+            && checkpoint.refused.is_some()
+        {
+            self.hand_over();
+            self.finish_image();
+        }
+    }
+
+    /// Takes note that the writer has ended.
+    fn end_checkpoint(&mut self, result: Result<u64, String>) {
+        let now_ms = self.now_ms;
+        let Some(log) = &mut self.log else { return };
+        let Some(checkpoint) = log.checkpoints.current.take() else { return };
+        if !checkpoint.is_image_done {
+            // All entries have to get the same mark before another one can begin.
+            self.shard.keys.abandon_image();
+            while !self.shard.keys.advance_image(usize::MAX) {}
+        }
+        self.shard.keys.end_image();
+        log.checkpoints.failed = result.is_err();
+        let result = match result {
+            Ok(bytes) => {
+                log.checkpoints.position = checkpoint.position;
+                log.checkpoints.bytes = bytes;
+                let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());
+                self.process.last_save_s.store(now_s, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(problem) => {
+                log.checkpoints.retry_ms = now_ms + RETRY_MS;
+                eprintln!("ruvio: the checkpoint of shard {} failed: {problem}", self.number);
+                Err(problem)
+            }
+        };
+        for told in std::mem::take(&mut log.checkpoints.told) {
+            told(self, &result);
+        }
+    }
+
+    /// Wants a checkpoint when the log has grown enough since the last one.
+    pub(super) fn want_checkpoint_in_time(&mut self) {
+        let (now_ms, configuration) = (self.now_ms, Arc::clone(&self.configuration));
+        let Some(log) = &mut self.log else { return };
+        let grown = log.writer.buffer.end() - log.checkpoints.position;
+        let allowed = u128::from(log.checkpoints.bytes) * u128::from(configuration.log_growth_percentage) / 100;
+        let is_due = configuration.log_growth_percentage > 0
+            && grown > configuration.log_growth_min_bytes
+            && u128::from(grown) > allowed;
+        if is_due && !log.checkpoints.is_busy() && now_ms >= log.checkpoints.retry_ms {
+            log.checkpoints.wanted = true;
+        }
+    }
+}
+
+/// Writes an image to its end, gives it its name, and removes what it replaces. Returns its length in bytes.
+fn write_image(
+    directory: &Path,
+    position: u64,
+    parts: &Receiver<Part>,
+    number: usize,
+    process: &Arc<Process>,
+) -> Result<u64, String> {
+    process.run_anywhere();
+    let path = directory.join("checkpoint.new");
+    let written = write_parts(&path, parts, number, process).and_then(|bytes| {
+        fs::rename(&path, data::checkpoint_path(directory, position))?;
+        data::sync_directory(directory)?;
+        Ok(bytes)
+    });
+    match written {
+        Ok(bytes) => {
+            remove_older(directory, position).map_err(|error| format!("cannot remove older files: {error}"))?;
+            Ok(bytes)
+        }
+        Err(error) => {
+            // What is left of it is removed at the next start otherwise.
+            let _ = fs::remove_file(&path);
+            Err(format!("{}: {error}", path.display()))
+        }
+    }
+}
+
+fn write_parts(path: &PathBuf, parts: &Receiver<Part>, number: usize, process: &Arc<Process>) -> io::Result<u64> {
+    let mut file = File::create(path)?;
+    let mut bytes = 0;
+    loop {
+        match parts.recv() {
+            Ok(Part::Bytes(part)) => {
+                file.write_all(&part)?;
+                bytes += part.len() as u64;
+                let room = |core: &mut Core| core.continue_checkpoint();
+                process.cores[number].deliver(Message::Task(Box::new(room)), &process.stopping);
+            }
+            Ok(Part::End) => break,
+            Err(_) => return Err(io::Error::other("it was given up, because databases were flushed or exchanged")),
+        }
+    }
+    file.sync_all()?;
+    Ok(bytes)
+}
+
+/// Removes segments and checkpoints from before `position`.
+pub(super) fn remove_older(directory: &Path, position: u64) -> io::Result<()> {
+    for (start, path) in data::segments(directory)?.into_iter().chain(data::checkpoints(directory)?) {
+        if start < position {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
