@@ -563,7 +563,10 @@ fn no_client_keeps_what_is_out_of_date() {
 
 #[test]
 fn no_client_keeps_what_is_out_of_date_while_replies_wait_for_the_log() {
-    nothing_is_kept_out_of_date(&Server::with(&Options { arguments: &["--durability", "always"], ..Options::default() }));
+    nothing_is_kept_out_of_date(&Server::with(&Options {
+        arguments: &["--durability", "always"],
+        ..Options::default()
+    }));
 }
 
 #[track_caller]

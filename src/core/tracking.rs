@@ -355,7 +355,8 @@ impl Core {
     /// so that nobody keeps that.
     pub fn announce_flush(&mut self, flush: u64) {
         let before = self.log_end();
-        for core in (0..self.process.cores.len()).filter(|&core| core != self.number) {
+        let home = self.number;
+        for core in (0..self.process.cores.len()).filter(|&core| core != home) {
             self.send_reply(core, before, Message::Task(Box::new(move |core: &mut Core| core.note_flush(flush))));
         }
         self.note_flush(flush);
