@@ -39,6 +39,9 @@ fn the_command_table_can_be_asked() {
     let count = connection.line("COMMAND COUNT").integer();
     assert!(count > 100, "{count} commands");
     assert_eq!(connection.line("COMMAND").elements().len() as i64, count);
+    let names = connection.line("COMMAND LIST");
+    let names: Vec<&str> = names.elements().iter().map(Value::text).collect();
+    assert!(names.contains(&"set") && names.contains(&"client|list"), "{names:?}");
     let get = connection.line("COMMAND INFO get");
     let get = get.elements()[0].elements().to_vec();
     assert_eq!(get[0].text(), "get");

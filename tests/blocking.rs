@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::{Connection, Server, Value, check, encode_command, replies, wait_until};
+use crate::support::{Connection, Options, Server, Value, check, encode_command, replies, wait_until};
 
 const TAGS: [&str; 2] = ["{a}", "{b}"];
 
@@ -84,6 +84,35 @@ fn a_call_that_waited_counts_once_it_ends() {
         assert!(counted(&mut connection));
         wait_until("the call to be logged", || logged(&mut connection) == 1);
     }
+}
+
+#[test]
+fn an_element_moved_to_another_list_counts_as_one_change() {
+    let server = Server::start();
+    for tag in TAGS {
+        let mut waiter = waiting(&server, &format!("BLMOVE {tag}l {tag}m LEFT LEFT 0"));
+        let before = server.info_number("rdb_changes_since_last_save");
+        server.connect().line(&format!("RPUSH {tag}l v"));
+        assert_eq!(waiter.read_value().text(), "v");
+        assert_eq!(server.info_number("rdb_changes_since_last_save"), before + 2, "one is pushed, one is moved");
+    }
+}
+
+#[test]
+fn what_waited_is_logged_behind_what_ended_the_waiting() {
+    // On one shard, so that the order is certain.
+    let server = Server::with(&Options { shards: 1, ..Options::default() });
+    let mut connection = server.connect();
+    let mut waiter = waiting(&server, "BLPOP l 0");
+    connection.line("CONFIG SET slowlog-log-slower-than 0");
+    connection.line("SLOWLOG RESET");
+    for line in ["MULTI", "RPUSH l v", "EXEC"] {
+        connection.line(line);
+    }
+    waiter.read_value();
+    let entries = connection.line("SLOWLOG GET 2");
+    let words = |entry: &Value| entry.elements()[3].elements()[0].text().to_owned();
+    assert_eq!(entries.elements().iter().map(words).collect::<Vec<_>>(), ["BLPOP", "RPUSH"]);
 }
 
 #[test]

@@ -150,6 +150,8 @@ fn client_info_and_list_describe_connections() {
         field(info, name);
     }
     let list = first.line("CLIENT LIST");
+    let own = list.text().lines().find(|line| field(line, "name") == "first").expect("the own line");
+    assert_eq!(field(own, "oll"), "0", "nothing else is owed");
     let names: Vec<&str> = list.text().lines().map(|line| field(line, "name")).collect();
     assert!(names.contains(&"first") && names.contains(&"second"), "{names:?}");
     let one = first.line(&format!("CLIENT LIST ID {id}"));

@@ -381,7 +381,15 @@ impl Keys {
     /// Removes a key that has lost its last element. The change that took it is counted already.
     pub fn remove_emptied(&mut self, key: &[u8]) {
         if self.remove(key) {
-            self.unchanged(Class::Generic, "del", key);
+            self.changed_besides(Class::Generic, "del", key);
+        }
+    }
+
+    /// Like [`Keys::changed`], for a change that is counted together with another one of the same call.
+    #[inline]
+    pub fn changed_besides(&mut self, class: Class, event: &'static str, key: &[u8]) {
+        if self.observed.changes {
+            self.note(class, event, key);
         }
     }
 

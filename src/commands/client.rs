@@ -9,7 +9,7 @@ use ruvio_shard::reply::Protocol;
 use super::help::help;
 use super::{Flow, Request, Run, ServerCommand};
 use crate::core::Core;
-use crate::core::client::{Client, ClientKey};
+use crate::core::client::{Client, ClientKey, Piece};
 use crate::core::subscriber_counts::Topic;
 use crate::core::waiting::Ending;
 
@@ -371,7 +371,10 @@ fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
         client.input.len()
     ));
     write(format_args!("rbs={0} rbp={0} obl={output_bytes} ", client.output.capacity()));
-    write(format_args!("oll={} omem={held_bytes} tot-mem={total_bytes} ", client.pieces.len()));
+    // The reply that shows this is not owed yet.
+    let is_own = executing > 0 && matches!(client.pieces.back(), Some(Piece::Gathering(_)));
+    let owed = client.pieces.len() - usize::from(is_own);
+    write(format_args!("oll={owed} omem={held_bytes} tot-mem={total_bytes} "));
     write(format_args!("events={events} cmd={} user={DEFAULT_USER} ", client.last_command));
     write(format_args!("redir={} ", tracking::redirected_to(client)));
     write(format_args!("resp={} lib-name=", if client.protocol == Protocol::Resp3 { 3 } else { 2 }));

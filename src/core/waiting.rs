@@ -264,14 +264,11 @@ impl Core {
         self.answer(waiter.place, log_before, encoded);
     }
 
-    /// Has the core of the client at `place` log what the client waited for.
+    /// Has the core of the client at `place` log what the client waited for: behind the command that ended the waiting,
+    /// which is logged after it was executed.
     fn log_slow_at(&mut self, place: Place, entry: SlowEntry) {
-        if place.core == self.number {
-            self.log_slow(entry, place.client);
-        } else {
-            let log = move |core: &mut Core| core.log_slow(entry, place.client);
-            self.send(place.core, Message::Task(Box::new(log)));
-        }
+        let log = move |core: &mut Core| core.log_slow(entry, place.client);
+        self.send(place.core, Message::Task(Box::new(log)));
     }
 
     /// Sends the reply that a waiting client was owed, once what was logged since `log_before` is acknowledged.

@@ -155,9 +155,7 @@ fn docs(request: &mut Request<'_>) -> Result<Flow, CommandError> {
 fn list(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     let args = request.args;
     let mut commands: Vec<&'static Registered> = registry().all().to_vec();
-    if args.len() == 2 {
-        commands.retain(|command| command.spec.container().is_none());
-    } else {
+    if args.len() > 2 {
         if args.len() != 5 || !args.is(2, "filterby") {
             return Err(CommandError::SYNTAX);
         }

@@ -224,7 +224,7 @@ pub(super) fn move_element(
     // Pushed before it is popped: where both are one list, the list is never empty in between, and what is popped is
     // the moved element or its equal.
     push_all(context.keys, destination, to, std::iter::once(moved.as_slice()))?;
-    context.keys.changed(Class::List, push_event(to), destination);
+    context.keys.changed_besides(Class::List, push_event(to), destination);
     let emptied = match context.keys.find_mut_kind(source, Kind::List)? {
         Some(mut entry) => {
             let mut list = ListMut::new(&mut entry, limit);
