@@ -3,6 +3,7 @@
 //! ```text
 //! lock                        held by the process that uses the directory
 //! manifest.toml               the format, the generation in force, and its number of shards
+//! functions.rdb               the libraries of functions, as FUNCTION DUMP gives them
 //! generation-G/shard-K/       the files of shard K: log-POSITION and checkpoint-POSITION
 //! ```
 //!
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 const FORMAT: u32 = 1;
 
 const MANIFEST: &str = "manifest.toml";
+const LIBRARIES: &str = "functions.rdb";
 
 /// What is in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +88,31 @@ impl DataDirectory {
     }
 }
 
+impl DataDirectory {
+    /// The libraries of functions as they were written, if they were.
+    ///
+    /// # Errors
+    /// That they cannot be read, in one line.
+    pub fn read_libraries(&self) -> Result<Option<Vec<u8>>, String> {
+        let path = self.path.join(LIBRARIES);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(format!("cannot read {}: {error}", path.display())),
+        }
+    }
+
+    /// Puts the libraries of functions on stable storage, in place of those before.
+    pub fn write_libraries(&self, bytes: &[u8]) -> io::Result<()> {
+        replace_file(&self.path, LIBRARIES, bytes)
+    }
+
+    /// Where the libraries of functions are.
+    pub fn libraries_path(&self) -> PathBuf {
+        self.path.join(LIBRARIES)
+    }
+}
+
 fn read_manifest(path: &Path) -> Result<Option<Manifest>, String> {
     let file = path.join(MANIFEST);
     let text = match fs::read_to_string(&file) {
@@ -103,12 +130,18 @@ fn read_manifest(path: &Path) -> Result<Option<Manifest>, String> {
 
 fn write_manifest(path: &Path, manifest: &Manifest) -> io::Result<()> {
     let text = toml::to_string(manifest).map_err(io::Error::other)?;
-    let new = path.join("manifest.new");
+    replace_file(path, MANIFEST, text.as_bytes())
+}
+
+/// Replaces a file of a directory as a whole; afterwards it is on stable storage.
+fn replace_file(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let path = directory.join(name);
+    let new = path.with_extension("new");
     let mut file = File::create(&new)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(bytes)?;
     file.sync_all()?;
-    fs::rename(&new, path.join(MANIFEST))?;
-    sync_directory(path)
+    fs::rename(&new, &path)?;
+    sync_directory(directory)
 }
 
 /// Puts on stable storage which files a directory holds.

@@ -10,11 +10,13 @@ mod commands;
 mod configuration;
 mod core;
 mod data;
+mod functions;
 mod machine;
 mod memory;
 mod options;
 mod process;
 mod registry;
+mod scripts;
 mod start;
 mod wire;
 

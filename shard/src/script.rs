@@ -21,21 +21,12 @@ use crate::args::Args;
 use crate::error::CommandError;
 use crate::reply::Protocol;
 
-
-
-
 pub mod digest;
 
 mod functions;
 pub mod header;
 
 mod interpreter;
-
-
-
-
-
-
 
 pub use digest::Digest;
 pub use functions::FunctionInfo;
@@ -229,13 +220,7 @@ impl Engine {
     }
 
     /// Calls a function. Appends exactly one reply.
-    pub fn run_function(
-        &self,
-        name: &[u8],
-        call: &ScriptCall<'_>,
-        host: &mut dyn Host,
-        reply: &mut Vec<u8>,
-    ) -> Ran {
+    pub fn run_function(&self, name: &[u8], call: &ScriptCall<'_>, host: &mut dyn Host, reply: &mut Vec<u8>) -> Ran {
         self.functions().run_function(name, call, host, reply)
     }
 
@@ -248,4 +233,3 @@ impl Engine {
         Rc::clone(&self.functions.borrow())
     }
 }
-

@@ -1,9 +1,13 @@
 //! `SHUTDOWN`.
 
+use std::sync::atomic::Ordering;
+
 use ruvio_shard::command::{Categories, Flags, Group, Spec};
 use ruvio_shard::error::CommandError;
 
 use super::{Flow, Request, ServerCommand};
+use crate::core::script::ScriptKind;
+use crate::core::script::beside::busy_error;
 
 /// The family's commands.
 pub static COMMANDS: &[ServerCommand] = &[ServerCommand {
@@ -52,6 +56,13 @@ fn shutdown(request: &mut Request<'_>) -> Result<Flow, CommandError> {
             "ERR nothing can be saved with durability 'memory', so the server goes on; use SHUTDOWN NOSAVE",
         ));
     }
-    request.core.process.stop();
+    let process = &request.core.process;
+    if process.busy.any() {
+        if !no_save {
+            return Err(busy_error(ScriptKind::Script));
+        }
+        process.abandons_scripts.store(true, Ordering::Relaxed);
+    }
+    process.stop();
     Ok(Flow::Close)
 }

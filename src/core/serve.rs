@@ -66,6 +66,13 @@ enum Inline {
 impl Core {
     /// Reads what a client sent, and serves it.
     pub(super) fn read_client(&mut self, key: ClientKey, ended: bool) {
+        let served_below = self.serving.replace(key);
+        self.read_and_serve(key, ended);
+        self.serving = served_below;
+    }
+
+    #[inline]
+    fn read_and_serve(&mut self, key: ClientKey, ended: bool) {
         let Some(client) = self.clients.get_mut(key) else { return };
         if !client.watches_read {
             // Input is not wanted now, so the event says that the connection is gone.
@@ -135,6 +142,10 @@ impl Core {
     /// Serves clients that waited and may go on.
     pub(super) fn resume_clients(&mut self) {
         for key in std::mem::take(&mut self.to_resume) {
+            if self.is_served_below(key) {
+                self.to_resume.push(key);
+                continue;
+            }
             let Some(client) = self.clients.get_mut(key) else { continue };
             client.to_resume = false;
             if client.paused && !client.may_resume() {
@@ -142,7 +153,9 @@ impl Core {
             }
             client.paused = false;
             let mut input = std::mem::take(&mut client.input);
+            let served_below = self.serving.replace(key);
             let consumed = self.serve(key, &input);
+            self.serving = served_below;
             consume(&mut input, consumed);
             if let Some(client) = self.clients.get_mut(key) {
                 client.input = input;

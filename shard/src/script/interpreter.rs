@@ -22,7 +22,13 @@ impl Interpreter {
         false
     }
     pub fn forget(&self, _digest: &Digest) {}
-    pub fn run_script(&self, _digest: &Digest, call: &ScriptCall<'_>, _host: &mut dyn Host, reply: &mut Vec<u8>) -> Ran {
+    pub fn run_script(
+        &self,
+        _digest: &Digest,
+        call: &ScriptCall<'_>,
+        _host: &mut dyn Host,
+        reply: &mut Vec<u8>,
+    ) -> Ran {
         Ran::refused(MISSING, call.protocol, reply)
     }
 }

@@ -265,7 +265,7 @@ impl Writer {
     }
 
     fn start_write(&mut self, now_ms: i64) {
-        if self.synced > self.marked {
+        if self.synced > self.marked && !self.buffer.is_open() {
             self.marked = self.synced;
             self.buffer.synced(self.synced);
         }
@@ -281,7 +281,7 @@ impl Writer {
             return;
         }
         let mut bytes = self.buffer.take(std::mem::take(&mut self.spare));
-        let end = self.buffer.end();
+        let end = self.buffer.ended();
         if self.segment.len == 0 {
             let header = Header { position, ..self.header }.encode();
             bytes.splice(0..0, header);
