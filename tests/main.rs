@@ -34,6 +34,7 @@ mod protocol;
 mod pubsub;
 mod reply_modes;
 mod routing;
+mod script_clients;
 mod scripts;
 mod seed_session;
 mod sets;
