@@ -96,11 +96,13 @@ impl Request<'_> {
 /// Whether a command of the server can be called by scripts: those that need no client. What they say of keys they say of
 /// the script's shard.
 pub fn runs_in_scripts(name: &str) -> bool {
-    const NAMES: [&str; 17] = [
+    const NAMES: &[&str] = &[
+        "cluster|keyslot",
         "command",
         "command|count",
         "command|docs",
         "command|getkeys",
+        "command|getkeysandflags",
         "command|info",
         "command|list",
         "dbsize",
@@ -114,8 +116,14 @@ pub fn runs_in_scripts(name: &str) -> bool {
         "publish",
         "randomkey",
         "scan",
+        "select",
+        "slowlog|get",
+        "slowlog|len",
+        "slowlog|reset",
+        "spublish",
+        "time",
     ];
-    NAMES.contains(&name) || matches!(name, "select" | "spublish" | "time" | "cluster|keyslot")
+    NAMES.contains(&name) || name.ends_with("|help")
 }
 
 /// Every command of every family.
