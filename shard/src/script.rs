@@ -21,21 +21,21 @@ use crate::args::Args;
 use crate::error::CommandError;
 use crate::reply::Protocol;
 
-
-
-
+mod api;
+mod base;
+mod call;
 pub mod digest;
-
+mod failure;
 mod functions;
 pub mod header;
-
+mod hook;
 mod interpreter;
-
-
-
-
-
-
+mod random;
+mod setup;
+mod shared;
+mod text;
+mod to_lua;
+mod to_reply;
 
 pub use digest::Digest;
 pub use functions::FunctionInfo;
