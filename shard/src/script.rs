@@ -21,12 +21,21 @@ use crate::args::Args;
 use crate::error::CommandError;
 use crate::reply::Protocol;
 
+mod api;
+mod base;
+mod call;
 pub mod digest;
-
+mod failure;
 mod functions;
 pub mod header;
-
+mod hook;
 mod interpreter;
+mod random;
+mod setup;
+mod shared;
+mod text;
+mod to_lua;
+mod to_reply;
 
 pub use digest::Digest;
 pub use functions::FunctionInfo;
@@ -220,7 +229,13 @@ impl Engine {
     }
 
     /// Calls a function. Appends exactly one reply.
-    pub fn run_function(&self, name: &[u8], call: &ScriptCall<'_>, host: &mut dyn Host, reply: &mut Vec<u8>) -> Ran {
+    pub fn run_function(
+        &self,
+        name: &[u8],
+        call: &ScriptCall<'_>,
+        host: &mut dyn Host,
+        reply: &mut Vec<u8>,
+    ) -> Ran {
         self.functions().run_function(name, call, host, reply)
     }
 
@@ -233,3 +248,4 @@ impl Engine {
         Rc::clone(&self.functions.borrow())
     }
 }
+

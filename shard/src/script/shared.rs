@@ -1,0 +1,210 @@
+//! What the C functions of an interpreter work on: the run that goes on, and buffers that outlive every jump out of
+//! such a function.
+
+use std::any::Any;
+use std::ffi::{c_int, c_void};
+use std::ptr::NonNull;
+
+use mlua::ffi;
+
+use super::functions::Registered;
+use super::random::Random;
+use super::to_reply::Frame;
+use super::{Host, Limits};
+use crate::args::{ArgRange, Args};
+use crate::reply::Protocol;
+
+/// A Lua thread: the main one of an interpreter or a coroutine.
+pub(super) type State = *mut ffi::lua_State;
+
+/// Whether an interpreter serves `EVAL` or `FCALL`: they differ in what is global, and in a few words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Scripts,
+    Functions,
+}
+
+/// The run that goes on. Lifetimes are those of [`super::ScriptCall`] and of the host, and are erased: it is set right
+/// before Lua is called and taken back right behind.
+#[derive(Clone, Copy)]
+pub(super) struct Run {
+    pub host: NonNull<dyn Host>,
+    pub keys: Args<'static>,
+    pub arguments: Args<'static>,
+    /// The digest's text or the function's name.
+    pub name: &'static [u8],
+    /// What the reply is encoded in.
+    pub protocol: Protocol,
+    /// The function, as a reference in the registry.
+    pub function: c_int,
+}
+
+/// C functions of the standard library that are called from within the ones that replace them. They find the same
+/// arguments and, where they use any, the same first upvalue.
+#[derive(Clone, Copy)]
+pub(super) struct Stock {
+    pub resume: ffi::lua_CFunction,
+    pub create: ffi::lua_CFunction,
+    /// What `coroutine.wrap` returns.
+    pub wrapped: ffi::lua_CFunction,
+    pub getmetatable: ffi::lua_CFunction,
+    pub setmetatable: ffi::lua_CFunction,
+    pub collectgarbage: ffi::lua_CFunction,
+    pub insert: ffi::lua_CFunction,
+    pub find: ffi::lua_CFunction,
+    pub matching: ffi::lua_CFunction,
+    pub gmatch: ffi::lua_CFunction,
+    pub gsub: ffi::lua_CFunction,
+    pub rep: ffi::lua_CFunction,
+}
+
+/// The engine's part of an interpreter. It is reached through raw pointers only: from a C function's first upvalue, or
+/// from the registry in a hook.
+pub(super) struct Shared {
+    pub kind: Kind,
+    pub limits: Limits,
+    pub stock: Stock,
+    pub random: Random,
+
+    /// The run that goes on, if any.
+    pub run: Option<Run>,
+    /// What the replies of commands are encoded in, as the script has chosen.
+    pub protocol: Protocol,
+    /// The run is being ended: nothing may catch that.
+    pub killed: bool,
+    /// What a host panicked with; it goes on when Lua has been left.
+    pub panic: Option<Box<dyn Any + Send>>,
+    /// Coroutines resumed since the last pulse that they caused.
+    pub resumes: u32,
+    /// Memory in use above which garbage is collected at the next pulse.
+    pub collect_above: usize,
+    /// A script has changed how the collector works.
+    pub is_collector_changed: bool,
+
+    /// Words of the command that is being executed.
+    pub words: Vec<u8>,
+    pub ranges: Vec<ArgRange>,
+    /// Its reply.
+    pub reply: Vec<u8>,
+    /// The script's own reply.
+    pub out: Vec<u8>,
+    /// Aggregates of it that are open.
+    pub frames: Vec<Frame>,
+    /// The message of the error that ended the run.
+    pub failure: Vec<u8>,
+    /// Whether that error, or the one replied, has been counted by the command that caused it.
+    pub is_error_counted: bool,
+
+    /// Text to compile.
+    pub source: *const [u8],
+    /// What compiling it gave, as a reference in the registry.
+    pub compiled: c_int,
+    /// Functions of the library that is being loaded; none outside of loading.
+    pub registered: Option<Vec<Registered>>,
+
+    /// Of read-only tables, as a reference in the registry: the table itself by the one that scripts see.
+    pub protected: c_int,
+}
+
+impl Shared {
+    pub fn new(kind: Kind, limits: Limits, stock: Stock, protected: c_int) -> Shared {
+        Shared {
+            kind,
+            limits,
+            stock,
+            random: Random::default(),
+            run: None,
+            protocol: Protocol::Resp2,
+            killed: false,
+            panic: None,
+            resumes: 0,
+            collect_above: 0,
+            is_collector_changed: false,
+            words: Vec::new(),
+            ranges: Vec::new(),
+            reply: Vec::new(),
+            out: Vec::new(),
+            frames: Vec::new(),
+            failure: Vec::new(),
+            is_error_counted: false,
+            source: &[],
+            compiled: ffi::LUA_NOREF,
+            registered: None,
+            protected,
+        }
+    }
+}
+
+/// Where the registry holds the pointer to [`Shared`]: the address is the key.
+static REGISTRY_KEY: u8 = 0;
+
+/// The engine's part, in a C function made by [`super::setup`].
+///
+/// # Safety
+///
+/// `state` runs a closure whose first upvalue is the pointer.
+#[inline(always)]
+pub(super) unsafe fn of(state: State) -> *mut Shared {
+    // SAFETY: reading an upvalue of the running function; set-up put the pointer there.
+    unsafe { ffi::lua_touserdata(state, ffi::lua_upvalueindex(1)).cast() }
+}
+
+/// The engine's part, anywhere.
+///
+/// # Safety
+///
+/// `state` belongs to an interpreter that was set up, with a free slot on its stack.
+pub(super) unsafe fn of_interpreter(state: State) -> *mut Shared {
+    // SAFETY: one slot is taken and given back.
+    unsafe {
+        ffi::lua_pushlightuserdata(state, registry_key());
+        ffi::lua_rawget(state, ffi::LUA_REGISTRYINDEX);
+        let shared = ffi::lua_touserdata(state, -1);
+        ffi::lua_settop(state, -2);
+        shared.cast()
+    }
+}
+
+/// The key of [`of_interpreter`].
+pub(super) fn registry_key() -> *mut c_void {
+    std::ptr::from_ref(&REGISTRY_KEY).cast_mut().cast()
+}
+
+/// Bytes that the interpreter counts as its own.
+///
+/// # Safety
+///
+/// `state` is a live state.
+pub(super) unsafe fn used_memory(state: State) -> usize {
+    // SAFETY: both calls only read counters.
+    let (kibibytes, bytes) =
+        unsafe { (ffi::lua_gc(state, ffi::LUA_GCCOUNT, 0), ffi::lua_gc(state, ffi::LUA_GCCOUNTB, 0)) };
+    ((kibibytes.max(0) as usize) << 10) + bytes.max(0) as usize
+}
+
+/// Pushes a string.
+///
+/// # Safety
+///
+/// `state` has a free slot and is protected: memory may run out.
+#[inline(always)]
+pub(super) unsafe fn push_bytes(state: State, bytes: &[u8]) {
+    // SAFETY: Lua copies the bytes.
+    unsafe { ffi::lua_pushlstring_(state, bytes.as_ptr().cast(), bytes.len()) }
+}
+
+/// The bytes of the string at `index`; of a number too, which becomes a string in its slot. None for other types.
+///
+/// # Safety
+///
+/// The bytes live as long as that string: as long as it stays on the stack. A key that `lua_next` is to go on from must
+/// not be given.
+#[inline(always)]
+pub(super) unsafe fn bytes_at<'a>(state: State, index: c_int) -> Option<&'a [u8]> {
+    let mut len = 0;
+    // SAFETY: Lua gives `len` bytes of a string that does not move.
+    unsafe {
+        let start = ffi::lua_tolstring(state, index, &mut len);
+        (!start.is_null()).then(|| std::slice::from_raw_parts(start.cast(), len))
+    }
+}
