@@ -206,7 +206,7 @@ unsafe fn place(state: State, shared: *mut Shared) {
         let source = CStr::from_ptr(activation.source).to_bytes();
         let failure = &mut (*shared).failure;
         failure.extend_from_slice(b" script: ");
-        failure.extend_from_slice(run.name);
+        run.name.write(failure);
         failure.extend_from_slice(b", on ");
         failure.extend_from_slice(source);
         // Writing to memory does not fail.

@@ -9,7 +9,7 @@ use mlua::ffi;
 use super::failure::{self, raise};
 use super::header::checked_name;
 use super::interpreter::{Interpreter, Target};
-use super::shared::{self, State, bytes_at};
+use super::shared::{self, Name, State, bytes_at};
 use super::{Host, Limits, Ran, ScriptCall, ScriptFlags};
 use crate::error::CommandError;
 
@@ -120,7 +120,7 @@ impl Functions {
     ) -> Ran {
         let function = self.by_name.borrow().get(name).copied();
         match function {
-            Some(function) => self.interpreter.run(Target { function, name }, call, host, reply),
+            Some(function) => self.interpreter.run(Target { function, name: Name::Function(name) }, call, host, reply),
             None => Ran::refused(CommandError::new("ERR Function not found"), call.protocol, reply),
         }
     }

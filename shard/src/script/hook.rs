@@ -53,6 +53,7 @@ pub(super) unsafe fn pulse(state: State, shared: *mut Shared) {
     unsafe {
         let Some(run) = (*shared).run else { return };
         if !(*shared).killed {
+            shared::adjust_pause(state, shared);
             relieve(state, shared);
             let mut host = run.host;
             match catch_unwind(AssertUnwindSafe(|| host.as_mut().pulse())) {

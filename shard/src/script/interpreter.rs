@@ -12,20 +12,12 @@ use super::base::{BYTECODE, compile};
 use super::digest::DigestHashing;
 use super::functions::Registered;
 use super::setup::{self, References};
-use super::shared::{self, Kind, Run, Shared, State, bytes_at, push_bytes};
+use super::shared::{self, Kind, Name, Run, Shared, State, bytes_at, push_bytes};
 use super::to_reply::{write_error, write_reply};
 use super::{Digest, Host, Limits, Ran, ScriptCall};
 use crate::args::Args;
 use crate::error::CommandError;
 use crate::reply::Protocol;
-
-/// Runs between two steps of the collector, and how large a step is, in KiB.
-const RUNS_A_STEP: u32 = 50;
-const STEP_KIBIBYTES: c_int = 50;
-
-/// What the collector works with unless a script changes it: Lua's own defaults, in percent.
-const COLLECTOR_PAUSE: c_int = 200;
-const COLLECTOR_STEP: c_int = 200;
 
 /// How much of a reply's buffer is kept from one run to the next, in bytes.
 const KEPT_BYTES: usize = 64 << 10;
@@ -41,7 +33,7 @@ const BUSY: &str = "BUSY Redis is busy running a script. You can only call SCRIP
 #[derive(Clone, Copy)]
 pub(super) struct Target<'a> {
     pub function: c_int,
-    pub name: &'a [u8],
+    pub name: Name<'a>,
 }
 
 pub(super) struct Interpreter {
@@ -54,7 +46,6 @@ pub(super) struct Interpreter {
     side: State,
     references: References,
     scripts: RefCell<HashMap<Digest, c_int, DigestHashing>>,
-    runs: Cell<u32>,
     is_running: Cell<bool>,
 }
 
@@ -79,7 +70,6 @@ impl Interpreter {
             side: ready.side,
             references: ready.references,
             scripts: RefCell::default(),
-            runs: Cell::new(0),
             is_running: Cell::new(false),
         };
         interpreter.set_limits(limits);
@@ -165,7 +155,7 @@ impl Interpreter {
     ) -> Ran {
         let function = self.scripts.borrow().get(digest).copied();
         match function {
-            Some(function) => self.run(Target { function, name: &digest.hex() }, call, host, reply),
+            Some(function) => self.run(Target { function, name: Name::Script(*digest) }, call, host, reply),
             None => {
                 let error = CommandError::new("NOSCRIPT No matching script. Please use EVAL.");
                 Ran::refused(error, call.protocol, reply)
@@ -236,7 +226,7 @@ impl Interpreter {
         let shared = self.shared.as_ptr();
         // SAFETY: as in `run`; `source` is read only during the call.
         let (registered, message) = unsafe {
-            self.begin(Target { function: ffi::LUA_NOREF, name: b"" }, &none, host);
+            self.begin(Target { function: ffi::LUA_NOREF, name: Name::Function(b"") }, &none, host);
             (*shared).source = code;
             (*shared).registered = Some(Vec::new());
             self.show(self.references.loading);
@@ -292,7 +282,7 @@ impl Interpreter {
                 host: NonNull::new_unchecked(std::mem::transmute::<*mut (dyn Host + '_), *mut (dyn Host + 'static)>(host)),
                 keys: std::mem::transmute::<Args<'_>, Args<'static>>(call.keys),
                 arguments: std::mem::transmute::<Args<'_>, Args<'static>>(call.arguments),
-                name: std::mem::transmute::<&[u8], &'static [u8]>(target.name),
+                name: std::mem::transmute::<Name<'_>, Name<'static>>(target.name),
                 protocol: call.protocol,
                 function: target.function,
             });
@@ -317,17 +307,12 @@ impl Interpreter {
         unsafe {
             (*shared).run = None;
             if (*shared).is_collector_changed {
-                (*shared).is_collector_changed = false;
-                ffi::lua_gc(self.state, ffi::LUA_GCRESTART, 0);
-                ffi::lua_gc(self.state, ffi::LUA_GCSETPAUSE, COLLECTOR_PAUSE);
-                ffi::lua_gc(self.state, ffi::LUA_GCSETSTEPMUL, COLLECTOR_STEP);
+                shared::restore_collector(self.state, shared);
             }
-            let runs = self.runs.get() + 1;
-            self.runs.set(runs % RUNS_A_STEP);
-            let is_scarce = (*shared).killed || shared::used_memory(self.state) > (*shared).limits.memory_bytes / 2;
-            if runs == RUNS_A_STEP || is_scarce {
-                let collect = if is_scarce { self.references.collect } else { self.references.step };
-                ffi::lua_rawgeti_(self.state, ffi::LUA_REGISTRYINDEX, collect);
+            shared::adjust_pause(self.state, shared);
+            // What a run leaves behind is garbage for the most part, and must not be what the next one fails for.
+            if (*shared).killed || shared::used_memory(self.state) > (*shared).limits.memory_bytes / 2 {
+                ffi::lua_rawgeti_(self.state, ffi::LUA_REGISTRYINDEX, self.references.collect);
                 // The collector may fail for want of memory, and goes on next time.
                 ffi::lua_pcall(self.state, 0, 0, 0);
                 ffi::lua_settop(self.state, 0);
@@ -345,7 +330,7 @@ impl Interpreter {
     /// # Safety
     ///
     /// The error is on top of the main thread's stack.
-    unsafe fn finish_failure(&self, status: c_int, name: &[u8]) {
+    unsafe fn finish_failure(&self, status: c_int, name: Name<'_>) {
         let shared = self.shared.as_ptr();
         // SAFETY: by the caller; what Lua reports so is a string.
         unsafe {
@@ -359,7 +344,7 @@ impl Interpreter {
             let failure = &mut (*shared).failure;
             failure.clear();
             failure.extend_from_slice(b"ERR Error running script ");
-            failure.extend_from_slice(name);
+            name.write(failure);
             failure.extend_from_slice(b", ");
             failure.extend_from_slice(&text[..text.len().min(100)]);
         }
@@ -433,13 +418,6 @@ pub(super) unsafe extern "C-unwind" fn compile_script(state: State) -> c_int {
         }
         (*shared).compiled = ffi::luaL_ref(state, ffi::LUA_REGISTRYINDEX);
     }
-    0
-}
-
-/// A step of the collector.
-pub(super) unsafe extern "C-unwind" fn step(state: State) -> c_int {
-    // SAFETY: a protected call.
-    unsafe { ffi::lua_gc(state, ffi::LUA_GCSTEP, STEP_KIBIBYTES) };
     0
 }
 

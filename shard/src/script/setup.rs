@@ -26,7 +26,6 @@ pub(super) struct References {
     pub enter: c_int,
     pub note: c_int,
     pub compile: c_int,
-    pub step: c_int,
     pub collect: c_int,
     pub load_library: c_int,
     /// The tables behind the globals: always, and while a library is loaded.
@@ -208,7 +207,6 @@ impl Setup<'_> {
             enter: reference(lua, self.closure(interpreter::enter, upvalues)?)?,
             note: reference(lua, self.closure(failure::note, ())?)?,
             compile: reference(lua, self.closure(interpreter::compile_script, script)?)?,
-            step: reference(lua, self.closure(interpreter::step, ())?)?,
             collect: reference(lua, self.closure(interpreter::collect, ())?)?,
             load_library: reference(lua, self.closure(functions::load_library, function)?)?,
             globals: reference(lua, globals)?,
@@ -338,7 +336,7 @@ struct Protection<'a> {
     setup: &'a Setup<'a>,
     /// The table behind, by the one that is shown.
     protected: &'a Table,
-    /// The one that is shown, by the address of the table behind.
+    /// The one that is shown, by the address of the table behind and by its own.
     made: HashMap<usize, Table>,
     refuse_write: Option<Function>,
 }
@@ -362,6 +360,8 @@ impl Protection<'_> {
         shown.set_metatable(Some(metatable))?;
         self.protected.raw_set(&shown, table)?;
         self.made.insert(address, shown.clone());
+        // What is shown is shown as it is.
+        self.made.insert(shown.to_pointer() as usize, shown.clone());
         let mut inner = Vec::new();
         table.for_each::<Value, Value>(|key, value| {
             if let Value::Table(value) = value {

@@ -10,7 +10,7 @@ use mlua::ffi;
 use super::functions::Registered;
 use super::random::Random;
 use super::to_reply::Frame;
-use super::{Host, Limits};
+use super::{Digest, Host, Limits};
 use crate::args::{ArgRange, Args};
 use crate::reply::Protocol;
 
@@ -24,6 +24,23 @@ pub(super) enum Kind {
     Functions,
 }
 
+/// What messages call a script or function.
+#[derive(Clone, Copy)]
+pub(super) enum Name<'a> {
+    Script(Digest),
+    Function(&'a [u8]),
+}
+
+impl Name<'_> {
+    /// Appends it as it is written.
+    pub fn write(self, out: &mut Vec<u8>) {
+        match self {
+            Name::Script(digest) => out.extend_from_slice(&digest.hex()),
+            Name::Function(name) => out.extend_from_slice(name),
+        }
+    }
+}
+
 /// The run that goes on. Lifetimes are those of [`super::ScriptCall`] and of the host, and are erased: it is set right
 /// before Lua is called and taken back right behind.
 #[derive(Clone, Copy)]
@@ -31,8 +48,7 @@ pub(super) struct Run {
     pub host: NonNull<dyn Host>,
     pub keys: Args<'static>,
     pub arguments: Args<'static>,
-    /// The digest's text or the function's name.
-    pub name: &'static [u8],
+    pub name: Name<'static>,
     /// What the reply is encoded in.
     pub protocol: Protocol,
     /// The function, as a reference in the registry.
@@ -80,6 +96,8 @@ pub(super) struct Shared {
     pub collect_above: usize,
     /// A script has changed how the collector works.
     pub is_collector_changed: bool,
+    /// The collector's pause is that of a small heap.
+    pub is_pause_long: bool,
 
     /// Words of the command that is being executed.
     pub words: Vec<u8>,
@@ -120,6 +138,7 @@ impl Shared {
             resumes: 0,
             collect_above: 0,
             is_collector_changed: false,
+            is_pause_long: false,
             words: Vec::new(),
             ranges: Vec::new(),
             reply: Vec::new(),
@@ -168,6 +187,49 @@ pub(super) unsafe fn of_interpreter(state: State) -> *mut Shared {
 /// The key of [`of_interpreter`].
 pub(super) fn registry_key() -> *mut c_void {
     std::ptr::from_ref(&REGISTRY_KEY).cast_mut().cast()
+}
+
+/// Heaps smaller than this, in bytes, may grow to many times their size before they are collected. Most are so small
+/// that collecting them is mostly marking what the interpreter itself consists of.
+const SMALL_HEAP: usize = 1 << 20;
+
+/// How far a heap grows, in percent of what was in use, before the next collection begins.
+const PAUSE_SMALL: c_int = 1000;
+const PAUSE: c_int = 200;
+/// How fast a collection goes, in percent of how fast memory is taken: Lua's own default.
+const STEP: c_int = 200;
+
+/// Sets the collector's pause to what suits the heap.
+///
+/// # Safety
+///
+/// As [`used_memory`]; `shared` belongs to that interpreter and is not borrowed.
+#[inline]
+pub(super) unsafe fn adjust_pause(state: State, shared: *mut Shared) {
+    // SAFETY: only numbers are set.
+    unsafe {
+        let is_small = used_memory(state) < SMALL_HEAP;
+        if is_small != (*shared).is_pause_long {
+            (*shared).is_pause_long = is_small;
+            ffi::lua_gc(state, ffi::LUA_GCSETPAUSE, if is_small { PAUSE_SMALL } else { PAUSE });
+        }
+    }
+}
+
+/// Undoes what a script did to the collector.
+///
+/// # Safety
+///
+/// As [`adjust_pause`].
+pub(super) unsafe fn restore_collector(state: State, shared: *mut Shared) {
+    // SAFETY: by the caller.
+    unsafe {
+        (*shared).is_collector_changed = false;
+        (*shared).is_pause_long = false;
+        ffi::lua_gc(state, ffi::LUA_GCRESTART, 0);
+        ffi::lua_gc(state, ffi::LUA_GCSETPAUSE, PAUSE);
+        ffi::lua_gc(state, ffi::LUA_GCSETSTEPMUL, STEP);
+    }
 }
 
 /// Bytes that the interpreter counts as its own.
