@@ -152,7 +152,13 @@ impl LibrarySet {
         if how == Restored::Flush {
             self.clear();
         }
-        libraries.into_iter().try_for_each(|library| self.add(library, how == Restored::Replace))
+        for library in libraries {
+            if how == Restored::Append && self.by_name.contains_key(&library.name) {
+                return Err(CommandError::new(format!("ERR Library {} already exists", library.name)));
+            }
+            self.add(library, true)?;
+        }
+        Ok(())
     }
 }
 

@@ -151,7 +151,8 @@ fn replies_and_errors_are_those_of_redis() {
         EVAL "return redis.pcall('nosuch').err" 0 => "ERR Unknown Redis command called from script"
         LPUSH {a}list x => :1
         EVAL "return redis.call('get', KEYS[1])" 1 {a}list => -WRONGTYPE Operation against a key*
-        EVAL "return redis.call('blpop', KEYS[1], 0)" 1 {a}none => nil
+        EVAL "return redis.call('blpop', KEYS[1], 0)" 1 {a}none => -ERR This Redis command is not allowed from script*
+        EVAL "return redis.call('blmpop', 0, 1, KEYS[1], 'left')" 1 {a}none => nil
         EVAL "return redis.call('select', 1)" 0 => +OK
         SET {a}k here => OK
         EVAL "redis.call('select', 1); redis.call('set', KEYS[1], 'there'); return redis.call('get', KEYS[1])" 1 {a}k => there
@@ -246,7 +247,7 @@ fn flags_are_kept() {
         EVAL_RO "#!lua flags=no-writes\nreturn 1" 0 => :1
         EVAL "#!lua flags=no-cluster\nreturn 1" 0 => -ERR Can not run script on cluster, 'no-cluster' flag is set.
         EVAL "#!lua flags=wrong\nreturn 1" 0 => -ERR Unexpected flag in script shebang: wrong
-        EVAL "#!perl\nreturn 1" 0 => -ERR Unexpected engine in script shebang: perl
+        EVAL "#!perl\nreturn 1" 0 => -ERR Unexpected engine in script shebang: #!perl
         "##,
     );
 }
@@ -328,8 +329,6 @@ fn memory_and_depth_of_scripts_end_in_an_error() {
         "return string.rep('x', 1e9)",
         "local s = string.rep('(', 100000); return loadstring('return ' .. s)()",
         "return string.find(string.rep('a', 200000), string.rep('(a', 30) .. string.rep(')', 30))()",
-        "local t = {}; t[1] = t; return t",
-        "local t = {}; for i = 1, 100000 do t = {t} end; return t",
     ] {
         let reply = connection.call(&["EVAL", script, "0"]);
         assert!(matches!(reply, Value::Error(_)), "{script}: {reply:?}");

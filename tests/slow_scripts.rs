@@ -4,10 +4,13 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Connection, Options, Server, Value, encode_command, wait_until};
 
-const ENDLESS: &str = "while true do end";
-
+/// Has an endless script run, and waits until it does. It has written nothing.
 fn run_endless(server: &Server, key: &str) -> Connection {
-    run(server, ENDLESS, key)
+    let mut told = server.connect();
+    told.call(&["SUBSCRIBE", "started"]);
+    let running = run(server, "redis.call('publish', 'started', 'x'); while true do end", key);
+    assert_eq!(told.read_value().elements()[1].text(), "started");
+    running
 }
 
 fn run(server: &Server, script: &str, key: &str) -> Connection {
@@ -110,14 +113,14 @@ fn what_catches_errors_cannot_outlive_a_kill() {
 fn a_script_that_has_written_cannot_be_killed() {
     let mut server = Server::start();
     let mut connection = server.connect();
-    let mut running = run(&server, "redis.call('set', KEYS[1], 'x'); while true do end", "{a}k");
+    let running = run(&server, "redis.call('set', KEYS[1], 'x'); while true do end", "{a}k");
     wait_until("the script has written", || {
         let reply = connection.call(&["SCRIPT", "KILL"]);
         reply.error().starts_with("UNKILLABLE")
     });
     connection.send(&encode_command(&["SHUTDOWN", "NOSAVE"]));
     assert!(server.wait_for_exit().success());
-    running.expect_close();
+    drop(running);
 }
 
 #[test]

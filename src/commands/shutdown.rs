@@ -50,19 +50,18 @@ fn shutdown(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     if abort {
         return Err(CommandError::new("ERR No shutdown in progress."));
     }
+    let process = &request.core.process;
+    if process.busy.any() && !no_save {
+        return Err(busy_error(ScriptKind::Script));
+    }
     // With a log everything is kept anyway.
     if save && request.core.process.data.is_none() {
         return Err(CommandError::new(
             "ERR nothing can be saved with durability 'memory', so the server goes on; use SHUTDOWN NOSAVE",
         ));
     }
-    let process = &request.core.process;
-    if process.busy.any() {
-        if !no_save {
-            return Err(busy_error(ScriptKind::Script));
-        }
-        process.abandons_scripts.store(true, Ordering::Relaxed);
-    }
-    process.stop();
+    // What scripts have done so far, and is not logged, is given up.
+    request.core.process.abandons_scripts.store(no_save, Ordering::Relaxed);
+    request.core.process.stop();
     Ok(Flow::Close)
 }

@@ -7,7 +7,7 @@ use ruvio_shard::command::Flags;
 
 use super::Core;
 use super::client::ClientKey;
-use crate::registry::Registered;
+use crate::registry::{Registered, Run};
 
 /// Shown for a word that is a secret, as in Redis.
 pub const REDACTED: &[u8] = b"(redacted)";
@@ -35,7 +35,9 @@ impl Core {
     /// Shows the monitors a command of client `key`. As in Redis what is for operators is not shown, and a monitor that is
     /// reset does not see it.
     pub(super) fn feed_monitors(&mut self, key: ClientKey, command: &Registered, args: Args<'_>) {
-        if command.spec.flags.has_any(Flags::SKIP_MONITOR.and(Flags::ADMIN)) {
+        // Scripts have the flag for Redis's sake, which shows them itself, before what they call.
+        let is_script = matches!(command.run, Run::Script(_));
+        if command.spec.flags.has_any(Flags::SKIP_MONITOR.and(Flags::ADMIN)) && !is_script {
             return;
         }
         let Some(client) = self.clients.get(key) else { return };

@@ -12,8 +12,8 @@ use ruvio_shard::error::CommandError;
 use ruvio_shard::hash_key;
 use ruvio_shard::reply::Reply;
 
-use super::Core;
 use super::client::{ClientKey, Replies};
+use super::{Core, SCRATCH_BYTES};
 use crate::registry::{Found, Slots, registry};
 use crate::wire::{self, Framed, Limits};
 
@@ -83,6 +83,10 @@ impl Core {
         }
         let received = if client.input.is_empty() {
             let mut scratch = std::mem::take(&mut self.scratch);
+            if scratch.is_empty() {
+                // The one there was holds the input of the client whose script runs.
+                scratch = vec![0; SCRATCH_BYTES];
+            }
             let received = rustix::net::recv(&client.socket, &mut scratch[..], RecvFlags::empty()).map(|(_, len)| len);
             if let Ok(len @ 1..) = received {
                 self.note_input(key, len);
@@ -98,7 +102,7 @@ impl Core {
         } else {
             let mut input = std::mem::take(&mut client.input);
             // As much again as there is: a large request is copied a bounded number of times while it grows.
-            input.reserve(input.len().clamp(self.scratch.len(), LARGE_READ));
+            input.reserve(input.len().clamp(SCRATCH_BYTES, LARGE_READ));
             let received =
                 rustix::net::recv(&client.socket, rustix::buffer::spare_capacity(&mut input), RecvFlags::empty())
                     .map(|(_, len)| len);

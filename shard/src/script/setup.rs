@@ -14,12 +14,8 @@ use super::{Limits, api, base, call, failure, functions, hook, interpreter, rand
 const REMOVED: [&str; 6] = ["dofile", "loadfile", "print", "newproxy", "getfenv", "setfenv"];
 
 /// Messages that Lua makes where no error can be raised. Kept alive, they need no memory when it has run out.
-const MESSAGES: [&str; 4] = [
-    "error in error handling",
-    "C stack overflow",
-    "cannot resume non-suspended coroutine",
-    "not enough memory",
-];
+const MESSAGES: [&str; 4] =
+    ["error in error handling", "C stack overflow", "cannot resume non-suspended coroutine", "not enough memory"];
 
 /// References of the registry.
 pub(super) struct References {
