@@ -49,6 +49,7 @@ pub mod rdb;
 mod remains;
 pub mod reply;
 pub mod scan;
+pub mod script;
 pub mod set;
 pub mod settings;
 pub mod shard;

@@ -1,0 +1,3 @@
+//! Scripts: Lua, and the libraries it comes with.
+
+pub mod libraries;
