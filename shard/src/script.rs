@@ -30,6 +30,7 @@ mod functions;
 pub mod header;
 mod hook;
 mod interpreter;
+mod libraries;
 mod random;
 mod setup;
 mod shared;
