@@ -335,3 +335,37 @@ fn memory_and_depth_of_scripts_end_in_an_error() {
     }
     assert_eq!(connection.call(&["EVAL", "return 'still here'", "0"]).text(), "still here");
 }
+
+#[test]
+fn the_libraries_of_scripts_are_there() {
+    replies(
+        r##"
+        EVAL "return cjson.encode({1, 2, {a='x'}})" 0 => "[1,2,{\"a\":\"x\"}]"
+        EVAL "return cjson.decode('{\"a\":[1,2,3]}').a[3]" 0 => :3
+        EVAL "return cmsgpack.unpack(cmsgpack.pack(ARGV))[2]" 0 one two => two
+        EVAL "return {struct.unpack('>I2', struct.pack('>I2', 513))}" 0 => [:513 :3]
+        EVAL "return bit.tohex(bit.bxor(0xff, 0x0f))" 0 => 000000f0
+        EVAL "cjson.encode = nil" 0 => -ERR user_script:1: Attempt to modify a readonly table*
+        EVAL "return #cmsgpack.pack(redis.call('mget', unpack(KEYS)))" 2 {a}1 {a}2 => :3
+        "##,
+    );
+}
+
+#[test]
+fn what_breaks_elsewhere_works() {
+    replies(
+        r##"
+        HSET {a}h f v => :1
+        EVAL "return {redis.call('hgetall', KEYS[1]), {redis.call('hgetall', KEYS[1])}}" 1 {a}h => [[f v] [[f v]]]
+        EVAL "local e = redis.pcall('lpush', KEYS[1], 'x'); return e" 1 {a}h => -WRONGTYPE Operation against a key holding the wrong kind of value
+        EVAL "local ok, e = pcall(redis.call, 'lpush', KEYS[1], 'x'); return {ok, tostring(e)}" 1 {a}h => [nil "WRONGTYPE Operation against a key holding the wrong kind of value"]
+        EVAL "redis.replicate_commands(); return redis.call('set', KEYS[1], redis.call('time')[1])" 1 {a}t => +OK
+        EVAL "redis.call('set', KEYS[1], math.random()); return redis.call('exists', KEYS[1])" 1 {a}r => :1
+        EVAL "local packed = cmsgpack.pack(unpack(ARGV)); return {cmsgpack.unpack(packed)}" 0 a b c => [a b c]
+        EVAL "return redis.call('take', KEYS[1], 5)" 1 {a}none => nil
+        EVAL "return redis.call('limit', KEYS[1], 10, 60000)" 1 {a}limit => :9
+        EVAL "redis.call('set', KEYS[1], 10); return redis.call('transfer', KEYS[1], KEYS[2], 4)" 2 {a}x {a}y => [:6 :4]
+        EVAL "return redis.call('setv', KEYS[1], 'x')" 1 {a}v => :1
+        "##,
+    );
+}
