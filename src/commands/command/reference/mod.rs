@@ -27,6 +27,7 @@ const TITLES: [(&str, &str); 14] = [
     ("generic", "Keys"),
     ("transactions", "Transactions"),
     ("pubsub", "Publish and subscribe"),
+    ("scripting", "Scripts and functions"),
     ("connection", "Connections"),
     ("server", "The server"),
 ];
