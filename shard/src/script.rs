@@ -7,7 +7,7 @@
 //! - [`header`](mod@header) and [`digest`]: what is known of a script before it runs;
 //! - `interpreter`: a Lua state, how it is set up, compiles and runs; `shared`: what its C functions work on;
 //! - `call`, `to_lua`, `to_reply`: commands and replies, there and back; `failure`: errors;
-//! - `api`, `base`, `text`, `random`, `hook`: what replaces or guards functions of the standard library;
+//! - `api`, `base`, `tables`, `text`, `random`, `hook`: what replaces or guards functions of the standard library;
 //! - `functions`: libraries of functions.
 //!
 //! What runs for every call uses Lua's C interface directly. A Lua error leaves such a function by `longjmp`, without
@@ -33,6 +33,7 @@ mod interpreter;
 mod random;
 mod setup;
 mod shared;
+mod tables;
 mod text;
 mod to_lua;
 mod to_reply;
@@ -62,8 +63,8 @@ pub trait Host {
     /// `redis.set_repl`: where effects go from here on. A host whose log always holds all effects has nothing to do.
     fn set_replication(&mut self, _replication: Replication) {}
 
-    /// Called every [`HOOK_INSTRUCTIONS`] instructions and more often where a script calls nothing but C functions,
-    /// with nothing of the engine borrowed.
+    /// Called every [`HOOK_INSTRUCTIONS`] instructions, and more often where single ones take long; with nothing of the
+    /// engine borrowed.
     fn pulse(&mut self) -> Pulse;
 }
 
@@ -249,3 +250,6 @@ impl Engine {
     }
 }
 
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use mlua::ffi;
 
 use super::failure::{raise_bare, raise_placed};
-use super::hook::{count_resume, raise_killed};
+use super::hook::{count_resume, count_work, pulse, raise_killed};
 use super::shared::{self, Shared, State, bytes_at, push_bytes};
 
 const READ_ONLY: &CStr = c"Attempt to modify a readonly table";
@@ -74,7 +74,7 @@ unsafe fn push_behind(state: State, shared: *mut Shared, index: c_int) -> bool {
 /// # Safety
 ///
 /// As [`push_behind`].
-unsafe fn refuse_protected(state: State, index: c_int) {
+pub(super) unsafe fn refuse_protected(state: State, index: c_int) {
     // SAFETY: by the caller.
     unsafe {
         if ffi::lua_type(state, index) == ffi::LUA_TTABLE && push_behind(state, shared::of(state), index) {
@@ -152,15 +152,6 @@ pub(super) unsafe extern "C-unwind" fn rawset(state: State) -> c_int {
     1
 }
 
-/// `table.insert(table, [position,] value)`
-pub(super) unsafe extern "C-unwind" fn insert(state: State) -> c_int {
-    // SAFETY: as `refuse_write`.
-    unsafe {
-        refuse_protected(state, 1);
-        ((*shared::of(state)).stock.insert)(state)
-    }
-}
-
 /// `setmetatable(table, metatable)`
 pub(super) unsafe extern "C-unwind" fn setmetatable(state: State) -> c_int {
     // SAFETY: as `refuse_write`.
@@ -201,12 +192,11 @@ pub(super) unsafe extern "C-unwind" fn pcall(state: State) -> c_int {
         // Where the first result goes.
         ffi::lua_pushboolean(state, 1);
         ffi::lua_insert(state, 1);
-        if ffi::lua_pcall(state, count - 1, ffi::LUA_MULTRET, 0) == ffi::LUA_OK {
+        let status = ffi::lua_pcall(state, count - 1, ffi::LUA_MULTRET, 0);
+        if status == ffi::LUA_OK {
             return ffi::lua_gettop(state);
         }
-        if (*shared::of(state)).killed {
-            raise_killed(state);
-        }
+        after_failure(state, status);
         ffi::lua_pushboolean(state, 0);
         ffi::lua_replace(state, 1);
         if ffi::lua_type(state, 2) == ffi::LUA_TTABLE {
@@ -218,6 +208,25 @@ pub(super) unsafe extern "C-unwind" fn pcall(state: State) -> c_int {
             ffi::lua_settop(state, 2);
         }
         2
+    }
+}
+
+/// Lets a killed script end, and asks the host after memory ran out: getting there may have taken long, with few
+/// instructions.
+///
+/// # Safety
+///
+/// `state` runs a C function of the interpreter.
+unsafe fn after_failure(state: State, status: c_int) {
+    // SAFETY: the stack may be full of what a function was called with; the error has taken its place.
+    unsafe {
+        let shared = shared::of(state);
+        if (*shared).killed {
+            raise_killed(state);
+        }
+        if status == ffi::LUA_ERRMEM {
+            pulse(state, shared);
+        }
     }
 }
 
@@ -233,12 +242,16 @@ pub(super) unsafe extern "C-unwind" fn xpcall(state: State) -> c_int {
         ffi::lua_insert(state, 2);
         ffi::lua_pushcclosure(state, handle, 2);
         ffi::lua_insert(state, 1);
-        let status = ffi::lua_pcall(state, 0, ffi::LUA_MULTRET, 1);
-        if status != ffi::LUA_OK && (*shared).killed {
-            raise_killed(state);
+        // Where the first result goes: results may leave no room behind them.
+        ffi::lua_pushboolean(state, 1);
+        ffi::lua_insert(state, 1);
+        let status = ffi::lua_pcall(state, 0, ffi::LUA_MULTRET, 2);
+        ffi::lua_remove(state, 2);
+        if status != ffi::LUA_OK {
+            after_failure(state, status);
+            ffi::lua_pushboolean(state, 0);
+            ffi::lua_replace(state, 1);
         }
-        ffi::lua_pushboolean(state, c_int::from(status == ffi::LUA_OK));
-        ffi::lua_replace(state, 1);
         ffi::lua_gettop(state)
     }
 }
@@ -263,9 +276,13 @@ pub(super) unsafe extern "C-unwind" fn resume(state: State) -> c_int {
     unsafe {
         let shared = shared::of(state);
         count_resume(state, shared);
+        let coroutine = ffi::lua_tothread(state, 1);
         let results = ((*shared).stock.resume)(state);
         if (*shared).killed {
             raise_killed(state);
+        }
+        if !coroutine.is_null() && ffi::lua_status(coroutine) == ffi::LUA_ERRMEM {
+            pulse(state, shared);
         }
         results
     }
@@ -381,6 +398,7 @@ pub(super) unsafe fn compile(state: State, text: *const c_char, len: usize, name
             push_bytes(state, b"chunk is too long");
             return ffi::LUA_ERRSYNTAX;
         }
+        count_work(state, shared::of(state), len);
         ffi::luaL_loadbuffer(state, text, len, name)
     }
 }

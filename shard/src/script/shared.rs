@@ -67,6 +67,9 @@ pub(super) struct Stock {
     pub setmetatable: ffi::lua_CFunction,
     pub collectgarbage: ffi::lua_CFunction,
     pub insert: ffi::lua_CFunction,
+    pub remove: ffi::lua_CFunction,
+    pub sort: ffi::lua_CFunction,
+    pub concat: ffi::lua_CFunction,
     pub find: ffi::lua_CFunction,
     pub matching: ffi::lua_CFunction,
     pub gmatch: ffi::lua_CFunction,
@@ -92,6 +95,14 @@ pub(super) struct Shared {
     pub panic: Option<Box<dyn Any + Send>>,
     /// Coroutines resumed since the last pulse that they caused.
     pub resumes: u32,
+    /// Bytes and elements that C functions have gone through since the last pulse that they caused.
+    pub work: usize,
+    /// Instructions between two pulses.
+    pub instructions: c_int,
+    /// The collector has gone once around.
+    pub is_watch_over: bool,
+    /// The metatable of what tells so, as a reference in the registry.
+    pub watch: c_int,
     /// Memory in use above which garbage is collected at the next pulse.
     pub collect_above: usize,
     /// A script has changed how the collector works.
@@ -136,6 +147,10 @@ impl Shared {
             killed: false,
             panic: None,
             resumes: 0,
+            work: 0,
+            instructions: 0,
+            is_watch_over: true,
+            watch: ffi::LUA_NOREF,
             collect_above: 0,
             is_collector_changed: false,
             is_pause_long: false,

@@ -7,6 +7,8 @@ use std::ffi::c_int;
 
 use mlua::ffi;
 
+use super::failure::raise;
+use super::hook::count_work;
 use super::shared::{Shared, State, bytes_at, push_bytes};
 use crate::error::CommandError;
 use crate::number::IntBuffer;
@@ -29,6 +31,9 @@ enum FrameKind {
     MapKey,
     Set,
 }
+
+/// What writing a value counts as, in bytes gone through.
+const VALUE_WORK: usize = 16;
 
 /// First upvalue with the name of a field, in the function that calls [`write_reply`]; the others follow in the order
 /// of [`FIELDS`].
@@ -58,6 +63,10 @@ pub(super) unsafe fn write_reply(state: State, shared: *mut Shared, protocol: Pr
     unsafe {
         (*shared).frames.clear();
         loop {
+            count_work(state, shared, VALUE_WORK);
+            if (*shared).out.len() > (*shared).limits.memory_bytes {
+                raise(state, b"ERR the reply of the script takes more memory than a script may have");
+            }
             write_value(state, shared, protocol);
             while !next_value(state, shared, protocol) {
                 if (*shared).frames.is_empty() {
