@@ -16,7 +16,7 @@ use super::shared::{self, Shared, State, bytes_at, push_bytes};
 const READ_ONLY: &CStr = c"Attempt to modify a readonly table";
 
 /// Longest text that is compiled, in bytes: the lexer counts with C integers, and with some of them twice over.
-pub(super) const CHUNK_MAX: usize = 1 << 28;
+pub(super) const CHUNK_MAX: usize = 64 << 20;
 
 /// `__newindex` of read-only tables.
 pub(super) unsafe extern "C-unwind" fn refuse_write(state: State) -> c_int {

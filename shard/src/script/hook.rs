@@ -62,9 +62,7 @@ unsafe extern "C-unwind" fn on_count(state: State, _activation: *mut ffi::lua_De
         };
         (*shared).instructions = instructions;
         arm(state, instructions);
-        if (*shared).is_watch_over {
-            watch(state, shared);
-        }
+        watch(state, shared);
         pulse(state, shared);
     }
 }
@@ -75,10 +73,14 @@ unsafe extern "C-unwind" fn on_count(state: State, _activation: *mut ffi::lua_De
 ///
 /// # Safety
 ///
-/// `state` runs in a protected call.
-unsafe fn watch(state: State, shared: *mut Shared) {
+/// `state` runs in a protected call, with two free slots.
+#[inline]
+pub(super) unsafe fn watch(state: State, shared: *mut Shared) {
     // SAFETY: an error, for want of memory, leaves nothing half done.
     unsafe {
+        if !(*shared).is_watch_over {
+            return;
+        }
         ffi::lua_newuserdata(state, 0);
         ffi::lua_rawgeti_(state, ffi::LUA_REGISTRYINDEX, (*shared).watch);
         ffi::lua_setmetatable(state, -2);

@@ -367,6 +367,7 @@ pub(super) unsafe extern "C-unwind" fn enter(state: State) -> c_int {
     unsafe {
         let shared = shared::of(state);
         let Some(run) = (*shared).run else { return 0 };
+        hook::watch(state, shared);
         match (*shared).kind {
             Kind::Scripts => {
                 ffi::lua_pushvalue(state, ffi::lua_upvalueindex(KEYS_UPVALUE));

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use mlua::{Function, IntoLuaMulti, Lua, LuaOptions, Result, StdLib, Table, Value, ffi};
 
-use super::shared::{Kind, Shared, State, Stock, registry_key};
+use super::shared::{self, Kind, Shared, State, Stock, registry_key};
 use super::{Limits, api, base, call, failure, functions, hook, interpreter, random, tables, text, to_reply};
 
 /// What is only in the standard library of programs that scripts do not share a process with, and what Redis has
@@ -191,6 +191,7 @@ impl Setup<'_> {
         unsafe {
             lua.exec_raw::<()>(&shown, |main| {
                 ffi::lua_replace(main, ffi::LUA_GLOBALSINDEX);
+                shared::restore_collector(main, self.shared.as_ptr());
                 side = ffi::lua_newthread(main);
                 ffi::luaL_ref(main, ffi::LUA_REGISTRYINDEX);
             })?;

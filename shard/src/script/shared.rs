@@ -211,8 +211,10 @@ const SMALL_HEAP: usize = 1 << 20;
 /// How far a heap grows, in percent of what was in use, before the next collection begins.
 const PAUSE_SMALL: c_int = 1000;
 const PAUSE: c_int = 200;
-/// How fast a collection goes, in percent of how fast memory is taken: Lua's own default.
-const STEP: c_int = 200;
+/// How much of a collection is done at a time, in percent of a KiB. It is done when memory is taken, however much that
+/// is; in small steps the collector would stay behind a script that takes little often and much at a time. Nobody waits
+/// for the end of a step, for a script is not interrupted.
+const STEP: c_int = 4000;
 
 /// Sets the collector's pause to what suits the heap.
 ///
@@ -231,7 +233,7 @@ pub(super) unsafe fn adjust_pause(state: State, shared: *mut Shared) {
     }
 }
 
-/// Undoes what a script did to the collector.
+/// Sets how the collector works: at first, and after a script changed it.
 ///
 /// # Safety
 ///

@@ -71,7 +71,7 @@ impl Host for FakeHost {
 }
 
 fn engine() -> Engine {
-    Engine::new(Limits { memory_bytes: 64 << 20 }).expect("an interpreter")
+    Engine::new(Limits { memory_bytes: 16 << 20 }).expect("an interpreter")
 }
 
 /// Loads and runs a script; its reply, and how the run ended.

@@ -10,14 +10,14 @@ fn memory_is_bounded() {
         "local t = {} while true do t = {t} end",
         "local t = {} for i = 1, 1e9 do t[i] = i end",
         "local t = {} while true do t[#t + 1] = ('x'):rep(1000) .. #t end",
-        "local t = {} for i = 1, 1e6 do t[i] = ('x'):rep(100) end return table.concat(t)",
+        "local t = {} for i = 1, 1e6 do t[i] = ('x'):rep(100) .. i end return table.concat(t)",
         "return load(function() return 'x = 1 ' end)",
         "return string.rep('x', 2^31 - 1)",
-        "return string.rep('x', 60000000) .. string.rep('y', 60000000)",
+        "return string.rep('x', 6000000) .. string.rep('y', 6000000)",
     ] {
         let message = error_with(&engine, script, &mut FakeHost::default());
         assert!(message.contains("not enough memory") || message.contains("chunk is too long"), "{script}: {message}");
-        assert!(engine.used_memory() < 40 << 20, "{script} leaves {} bytes", engine.used_memory());
+        assert!(engine.used_memory() < 10 << 20, "{script} leaves {} bytes", engine.used_memory());
     }
     assert_eq!(eval_with(&engine, "return #string.rep('x', 1000000)", &mut FakeHost::default()), ":1000000\r\n");
 }
@@ -28,17 +28,17 @@ fn limits_can_be_changed() {
     let script = "return #string.rep('x', 1000000)";
     engine.set_limits(Limits { memory_bytes: 1 << 20 });
     assert!(error_with(&engine, script, &mut FakeHost::default()).contains("not enough memory"));
-    engine.set_limits(Limits { memory_bytes: 64 << 20 });
+    engine.set_limits(Limits { memory_bytes: 16 << 20 });
     assert_eq!(eval_with(&engine, script, &mut FakeHost::default()), ":1000000\r\n");
 }
 
 #[test]
 fn garbage_does_not_count_for_long() {
-    // Thirty times the limit, a little of it in use at a time.
-    let script = "local s = ('x'):rep(1000000) for i = 1, 2000 do s = ('x'):rep(999990) .. i end return #s";
-    assert_eq!(eval(script), ":999994\r\n");
-    let script = "local n = 0 for i = 1, 3000000 do local t = {i} n = n + #t end return n";
-    assert_eq!(eval(script), ":3000000\r\n");
+    // Many times the limit, a little of it in use at a time.
+    let script = "local s = ('x'):rep(1000000) for i = 1, 200 do s = ('x'):rep(999990) .. i end return #s";
+    assert_eq!(eval(script), ":999993\r\n");
+    let script = "local n = 0 for i = 1, 500000 do local t = {i} n = n + #t end return n";
+    assert_eq!(eval(script), ":500000\r\n");
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn recursion_ends_in_an_error() {
         ("local t = setmetatable({}, {}) getmetatable(t).__index = t return t.x", "loop in gettable"),
         ("assert(loadstring(('('):rep(100000)))", "chunk has too many syntax levels"),
         ("assert(loadstring('return ' .. ('{'):rep(100000)))", "chunk has too many syntax levels"),
-        ("assert(loadstring('return ' .. ('-'):rep(100000) .. '1'))", "expected near"),
+        ("assert(loadstring('return ' .. ('- '):rep(100000) .. '1'))", "chunk has too many syntax levels"),
         ("return ('a'):find(('a*'):rep(100000))", "pattern too complex"),
         ("return ('a'):rep(9):match(('a?'):rep(100000))", "pattern too complex"),
         ("return ('a'):gsub(('(a)'):rep(100000), '')", "pattern too complex"),
@@ -98,7 +98,7 @@ fn a_long_script_is_asked_for_again_and_again() {
 fn what_takes_long_without_instructions_is_asked_for_too() {
     for script in [
         "local s = ('x'):rep(1000000) for i = 1, 20 do s:find('y') end",
-        "local s = ('x'):rep(1000000) for i = 1, 20 do local t = s .. i end",
+        "local s = ('x'):rep(1000000) for i = 1, 200 do local t = s .. i end",
         "local t = {} for i = 1, 100000 do t[i] = i end for i = 1, 20 do table.insert(t, 1, i) table.remove(t, 1) end",
         "for i = 1, 2000 do coroutine.wrap(function() end)() end",
         "for i = 1, 10 do pcall(string.rep, 'x', 2^31 - 1) pcall(function() local s = 'x' while true do s = s .. s end end) end",
@@ -146,7 +146,7 @@ fn memory_does_not_grow_from_run_to_run() {
     let engine = engine();
     let mut host = FakeHost::replying(&[("get", b"*2\r\n$3\r\nabc\r\n$3\r\ndef\r\n")]);
     let script = "local t = {} for i = 1, 10 do t[i] = redis.call('get', KEYS[1], ARGV[1] .. i) end return t";
-    for _ in 0..2000 {
+    for _ in 0..1000 {
         eval_with(&engine, script, &mut host);
         host.called.clear();
     }
@@ -156,10 +156,10 @@ fn memory_does_not_grow_from_run_to_run() {
 #[test]
 fn forgotten_scripts_take_no_memory() {
     let engine = engine();
-    for number in 0..3000 {
+    for number in 0..500 {
         let script = format!("return {{{}}}", vec![format!("'{number}'"); 50].join(","));
         eval_with(&engine, &script, &mut FakeHost::default());
         engine.forget(&Digest::of(script.as_bytes()));
     }
-    assert!(engine.used_memory() < 4 << 20, "{} bytes", engine.used_memory());
+    assert!(engine.used_memory() < 2 << 20, "{} bytes", engine.used_memory());
 }
