@@ -349,6 +349,40 @@ unsafe fn optional_int(state: State, index: c_int, default: i64) -> i64 {
     unsafe { i64::from(ffi::luaL_optinteger(state, index, default) as i32) }
 }
 
+/// `tonumber(value [, base])`: whole numbers are read here, for they are most of what scripts read; all else as ever.
+pub(super) unsafe extern "C-unwind" fn tonumber(state: State) -> c_int {
+    // SAFETY: as `refuse_write`. Only a string is read, which stays on the stack.
+    unsafe {
+        let is_plain = ffi::lua_gettop(state) == 1 && ffi::lua_type(state, 1) == ffi::LUA_TSTRING;
+        if is_plain && let Some(value) = bytes_at(state, 1).and_then(whole_number) {
+            ffi::lua_pushnumber(state, value);
+            return 1;
+        }
+        ((*shared::of(state)).stock.tonumber)(state)
+    }
+}
+
+/// The number that up to fifteen digits, with or without a sign, stand for: that many a Lua number holds exactly.
+fn whole_number(text: &[u8]) -> Option<f64> {
+    const DIGITS_MAX: usize = 15;
+    let (is_negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        _ => (false, text),
+    };
+    if digits.is_empty() || digits.len() > DIGITS_MAX {
+        return None;
+    }
+    let mut value = 0u64;
+    for digit in digits {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        value = value * 10 + u64::from(digit - b'0');
+    }
+    let value = value as f64;
+    Some(if is_negative { -value } else { value })
+}
+
 /// `collectgarbage([option [, argument]])`. What a script changes is put back when it ends.
 pub(super) unsafe extern "C-unwind" fn collectgarbage(state: State) -> c_int {
     // SAFETY: as `refuse_write`.
@@ -483,5 +517,21 @@ unsafe extern "C-unwind" fn next_piece(state: State, index: *mut c_void, len: *m
         let piece = ffi::lua_tolstring(state, -1, len);
         ffi::lua_settop(state, -2);
         piece
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole_number;
+
+    #[test]
+    fn only_plain_whole_numbers_are_read() {
+        for (text, value) in [("0", 0.0), ("-7", -7.0), ("007", 7.0), ("999999999999999", 999_999_999_999_999.0)] {
+            assert_eq!(whole_number(text.as_bytes()), Some(value));
+        }
+        assert!(whole_number(b"-0").is_some_and(f64::is_sign_negative));
+        for text in ["", "-", "+1", " 1", "1 ", "1.0", "0x10", "1e3", "--1", "1234567890123456"] {
+            assert_eq!(whole_number(text.as_bytes()), None, "{text}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use mlua::{Function, IntoLuaMulti, Lua, LuaOptions, Result, StdLib, Table, Value, ffi};
 
 use super::shared::{self, Kind, Shared, State, Stock, registry_key};
-use super::{Limits, api, base, call, failure, functions, hook, interpreter, random, tables, text, to_reply};
+use super::{Limits, api, base, call, failure, functions, hook, interpreter, libraries, random, tables, text, to_reply};
 
 /// What is only in the standard library of programs that scripts do not share a process with, and what Redis has
 /// removed since: finalizers and changing environments.
@@ -50,6 +50,7 @@ pub(super) fn interpreter(kind: Kind, limits: Limits) -> Result<Ready> {
     // reduced to its clock, and there is neither `debug` nor `package`.
     let lua = unsafe { Lua::unsafe_new_with(StdLib::NONE, LuaOptions::default()) };
     open_libraries(&lua)?;
+    libraries::install(&lua)?;
     let globals = lua.globals();
     let protected = lua.create_table()?;
     let stock = stock(&lua, &globals)?;
@@ -107,6 +108,7 @@ fn stock(lua: &Lua, globals: &Table) -> Result<Stock> {
         getmetatable: c_function(lua, globals.get("getmetatable")?)?,
         setmetatable: c_function(lua, globals.get("setmetatable")?)?,
         collectgarbage: c_function(lua, globals.get("collectgarbage")?)?,
+        tonumber: c_function(lua, globals.get("tonumber")?)?,
         insert: c_function(lua, table.get("insert")?)?,
         remove: c_function(lua, table.get("remove")?)?,
         sort: c_function(lua, table.get("sort")?)?,
@@ -258,6 +260,7 @@ impl Setup<'_> {
                 ("pcall", base::pcall),
                 ("xpcall", base::xpcall),
                 ("unpack", base::unpack),
+                ("tonumber", base::tonumber),
                 ("load", base::load),
                 ("loadstring", base::loadstring),
                 ("collectgarbage", base::collectgarbage),

@@ -66,6 +66,7 @@ pub(super) struct Stock {
     pub getmetatable: ffi::lua_CFunction,
     pub setmetatable: ffi::lua_CFunction,
     pub collectgarbage: ffi::lua_CFunction,
+    pub tonumber: ffi::lua_CFunction,
     pub insert: ffi::lua_CFunction,
     pub remove: ffi::lua_CFunction,
     pub sort: ffi::lua_CFunction,
