@@ -8,7 +8,7 @@
 //! - `interpreter`: a Lua state, how it is set up, compiles and runs; `shared`: what its C functions work on;
 //! - `call`, `to_lua`, `to_reply`: commands and replies, there and back; `failure`: errors;
 //! - `api`, `base`, `tables`, `text`, `random`, `hook`: what replaces or guards functions of the standard library;
-//! - `functions`: libraries of functions.
+//! - `functions`: libraries of functions; `libraries`: those that every script finds.
 //!
 //! What runs for every call uses Lua's C interface directly. A Lua error leaves such a function by `longjmp`, without
 //! running destructors. So those functions hold nothing that has one: what they collect lies in buffers of `shared`,
@@ -30,6 +30,7 @@ mod functions;
 pub mod header;
 mod hook;
 mod interpreter;
+pub(crate) mod libraries;
 mod random;
 mod setup;
 mod shared;
