@@ -7,8 +7,8 @@
 //! - [`header`](mod@header) and [`digest`]: what is known of a script before it runs;
 //! - `interpreter`: a Lua state, how it is set up, compiles and runs; `shared`: what its C functions work on;
 //! - `call`, `to_lua`, `to_reply`: commands and replies, there and back; `failure`: errors;
-//! - `api`, `base`, `text`, `random`, `hook`: what replaces or guards functions of the standard library;
-//! - `functions`: libraries of functions.
+//! - `api`, `base`, `tables`, `text`, `random`, `hook`: what replaces or guards functions of the standard library;
+//! - `functions`: libraries of functions; `libraries`: those that every script finds.
 //!
 //! What runs for every call uses Lua's C interface directly. A Lua error leaves such a function by `longjmp`, without
 //! running destructors. So those functions hold nothing that has one: what they collect lies in buffers of `shared`,
@@ -30,10 +30,11 @@ mod functions;
 pub mod header;
 mod hook;
 mod interpreter;
-mod libraries;
+pub(crate) mod libraries;
 mod random;
 mod setup;
 mod shared;
+mod tables;
 mod text;
 mod to_lua;
 mod to_reply;
@@ -63,8 +64,8 @@ pub trait Host {
     /// `redis.set_repl`: where effects go from here on. A host whose log always holds all effects has nothing to do.
     fn set_replication(&mut self, _replication: Replication) {}
 
-    /// Called every [`HOOK_INSTRUCTIONS`] instructions and more often where a script calls nothing but C functions,
-    /// with nothing of the engine borrowed.
+    /// Called every [`HOOK_INSTRUCTIONS`] instructions, and more often where single ones take long; with nothing of the
+    /// engine borrowed.
     fn pulse(&mut self) -> Pulse;
 }
 
@@ -230,7 +231,13 @@ impl Engine {
     }
 
     /// Calls a function. Appends exactly one reply.
-    pub fn run_function(&self, name: &[u8], call: &ScriptCall<'_>, host: &mut dyn Host, reply: &mut Vec<u8>) -> Ran {
+    pub fn run_function(
+        &self,
+        name: &[u8],
+        call: &ScriptCall<'_>,
+        host: &mut dyn Host,
+        reply: &mut Vec<u8>,
+    ) -> Ran {
         self.functions().run_function(name, call, host, reply)
     }
 
@@ -243,3 +250,7 @@ impl Engine {
         Rc::clone(&self.functions.borrow())
     }
 }
+
+
+#[cfg(test)]
+mod tests;

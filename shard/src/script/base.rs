@@ -10,13 +10,13 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use mlua::ffi;
 
 use super::failure::{raise_bare, raise_placed};
-use super::hook::{count_resume, raise_killed};
+use super::hook::{count_resume, count_work, pulse, raise_killed};
 use super::shared::{self, Shared, State, bytes_at, push_bytes};
 
 const READ_ONLY: &CStr = c"Attempt to modify a readonly table";
 
 /// Longest text that is compiled, in bytes: the lexer counts with C integers, and with some of them twice over.
-pub(super) const CHUNK_MAX: usize = 1 << 28;
+pub(super) const CHUNK_MAX: usize = 64 << 20;
 
 /// `__newindex` of read-only tables.
 pub(super) unsafe extern "C-unwind" fn refuse_write(state: State) -> c_int {
@@ -74,7 +74,7 @@ unsafe fn push_behind(state: State, shared: *mut Shared, index: c_int) -> bool {
 /// # Safety
 ///
 /// As [`push_behind`].
-unsafe fn refuse_protected(state: State, index: c_int) {
+pub(super) unsafe fn refuse_protected(state: State, index: c_int) {
     // SAFETY: by the caller.
     unsafe {
         if ffi::lua_type(state, index) == ffi::LUA_TTABLE && push_behind(state, shared::of(state), index) {
@@ -152,15 +152,6 @@ pub(super) unsafe extern "C-unwind" fn rawset(state: State) -> c_int {
     1
 }
 
-/// `table.insert(table, [position,] value)`
-pub(super) unsafe extern "C-unwind" fn insert(state: State) -> c_int {
-    // SAFETY: as `refuse_write`.
-    unsafe {
-        refuse_protected(state, 1);
-        ((*shared::of(state)).stock.insert)(state)
-    }
-}
-
 /// `setmetatable(table, metatable)`
 pub(super) unsafe extern "C-unwind" fn setmetatable(state: State) -> c_int {
     // SAFETY: as `refuse_write`.
@@ -201,12 +192,11 @@ pub(super) unsafe extern "C-unwind" fn pcall(state: State) -> c_int {
         // Where the first result goes.
         ffi::lua_pushboolean(state, 1);
         ffi::lua_insert(state, 1);
-        if ffi::lua_pcall(state, count - 1, ffi::LUA_MULTRET, 0) == ffi::LUA_OK {
+        let status = ffi::lua_pcall(state, count - 1, ffi::LUA_MULTRET, 0);
+        if status == ffi::LUA_OK {
             return ffi::lua_gettop(state);
         }
-        if (*shared::of(state)).killed {
-            raise_killed(state);
-        }
+        after_failure(state, status);
         ffi::lua_pushboolean(state, 0);
         ffi::lua_replace(state, 1);
         if ffi::lua_type(state, 2) == ffi::LUA_TTABLE {
@@ -218,6 +208,25 @@ pub(super) unsafe extern "C-unwind" fn pcall(state: State) -> c_int {
             ffi::lua_settop(state, 2);
         }
         2
+    }
+}
+
+/// Lets a killed script end, and asks the host after memory ran out: getting there may have taken long, with few
+/// instructions.
+///
+/// # Safety
+///
+/// `state` runs a C function of the interpreter.
+unsafe fn after_failure(state: State, status: c_int) {
+    // SAFETY: the stack may be full of what a function was called with; the error has taken its place.
+    unsafe {
+        let shared = shared::of(state);
+        if (*shared).killed {
+            raise_killed(state);
+        }
+        if status == ffi::LUA_ERRMEM {
+            pulse(state, shared);
+        }
     }
 }
 
@@ -233,12 +242,16 @@ pub(super) unsafe extern "C-unwind" fn xpcall(state: State) -> c_int {
         ffi::lua_insert(state, 2);
         ffi::lua_pushcclosure(state, handle, 2);
         ffi::lua_insert(state, 1);
-        let status = ffi::lua_pcall(state, 0, ffi::LUA_MULTRET, 1);
-        if status != ffi::LUA_OK && (*shared).killed {
-            raise_killed(state);
+        // Where the first result goes: results may leave no room behind them.
+        ffi::lua_pushboolean(state, 1);
+        ffi::lua_insert(state, 1);
+        let status = ffi::lua_pcall(state, 0, ffi::LUA_MULTRET, 2);
+        ffi::lua_remove(state, 2);
+        if status != ffi::LUA_OK {
+            after_failure(state, status);
+            ffi::lua_pushboolean(state, 0);
+            ffi::lua_replace(state, 1);
         }
-        ffi::lua_pushboolean(state, c_int::from(status == ffi::LUA_OK));
-        ffi::lua_replace(state, 1);
         ffi::lua_gettop(state)
     }
 }
@@ -263,9 +276,13 @@ pub(super) unsafe extern "C-unwind" fn resume(state: State) -> c_int {
     unsafe {
         let shared = shared::of(state);
         count_resume(state, shared);
+        let coroutine = ffi::lua_tothread(state, 1);
         let results = ((*shared).stock.resume)(state);
         if (*shared).killed {
             raise_killed(state);
+        }
+        if !coroutine.is_null() && ffi::lua_status(coroutine) == ffi::LUA_ERRMEM {
+            pulse(state, shared);
         }
         results
     }
@@ -332,6 +349,40 @@ unsafe fn optional_int(state: State, index: c_int, default: i64) -> i64 {
     unsafe { i64::from(ffi::luaL_optinteger(state, index, default) as i32) }
 }
 
+/// `tonumber(value [, base])`: whole numbers are read here, for they are most of what scripts read; all else as ever.
+pub(super) unsafe extern "C-unwind" fn tonumber(state: State) -> c_int {
+    // SAFETY: as `refuse_write`. Only a string is read, which stays on the stack.
+    unsafe {
+        let is_plain = ffi::lua_gettop(state) == 1 && ffi::lua_type(state, 1) == ffi::LUA_TSTRING;
+        if is_plain && let Some(value) = bytes_at(state, 1).and_then(whole_number) {
+            ffi::lua_pushnumber(state, value);
+            return 1;
+        }
+        ((*shared::of(state)).stock.tonumber)(state)
+    }
+}
+
+/// The number that up to fifteen digits, with or without a sign, stand for: that many a Lua number holds exactly.
+fn whole_number(text: &[u8]) -> Option<f64> {
+    const DIGITS_MAX: usize = 15;
+    let (is_negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        _ => (false, text),
+    };
+    if digits.is_empty() || digits.len() > DIGITS_MAX {
+        return None;
+    }
+    let mut value = 0u64;
+    for digit in digits {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        value = value * 10 + u64::from(digit - b'0');
+    }
+    let value = value as f64;
+    Some(if is_negative { -value } else { value })
+}
+
 /// `collectgarbage([option [, argument]])`. What a script changes is put back when it ends.
 pub(super) unsafe extern "C-unwind" fn collectgarbage(state: State) -> c_int {
     // SAFETY: as `refuse_write`.
@@ -381,6 +432,7 @@ pub(super) unsafe fn compile(state: State, text: *const c_char, len: usize, name
             push_bytes(state, b"chunk is too long");
             return ffi::LUA_ERRSYNTAX;
         }
+        count_work(state, shared::of(state), len);
         ffi::luaL_loadbuffer(state, text, len, name)
     }
 }
@@ -465,5 +517,21 @@ unsafe extern "C-unwind" fn next_piece(state: State, index: *mut c_void, len: *m
         let piece = ffi::lua_tolstring(state, -1, len);
         ffi::lua_settop(state, -2);
         piece
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole_number;
+
+    #[test]
+    fn only_plain_whole_numbers_are_read() {
+        for (text, value) in [("0", 0.0), ("-7", -7.0), ("007", 7.0), ("999999999999999", 999_999_999_999_999.0)] {
+            assert_eq!(whole_number(text.as_bytes()), Some(value));
+        }
+        assert!(whole_number(b"-0").is_some_and(f64::is_sign_negative));
+        for text in ["", "-", "+1", " 1", "1 ", "1.0", "0x10", "1e3", "--1", "1234567890123456"] {
+            assert_eq!(whole_number(text.as_bytes()), None, "{text}");
+        }
     }
 }

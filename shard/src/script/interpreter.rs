@@ -11,6 +11,7 @@ use mlua::{Lua, ffi};
 use super::base::{BYTECODE, compile};
 use super::digest::DigestHashing;
 use super::functions::Registered;
+use super::hook;
 use super::setup::{self, References};
 use super::shared::{self, Kind, Name, Run, Shared, State, bytes_at, push_bytes};
 use super::to_reply::{write_error, write_reply};
@@ -182,6 +183,7 @@ impl Interpreter {
         // SAFETY: the run has ended, so nobody else reaches the buffers.
         let ran = unsafe {
             if status != ffi::LUA_OK {
+                (*shared).out.clear();
                 write_error(&mut (*shared).out, &(*shared).failure);
             }
             let out = &mut (*shared).out;
@@ -283,8 +285,7 @@ impl Interpreter {
             });
             (*shared).protocol = Protocol::Resp2;
             (*shared).killed = false;
-            (*shared).resumes = 0;
-            (*shared).collect_above = 0;
+            hook::begin(self.state, shared);
             (*shared).is_error_counted = false;
             (*shared).out.clear();
             (*shared).failure.clear();
@@ -361,6 +362,7 @@ pub(super) unsafe extern "C-unwind" fn enter(state: State) -> c_int {
     unsafe {
         let shared = shared::of(state);
         let Some(run) = (*shared).run else { return 0 };
+        hook::watch(state, shared);
         match (*shared).kind {
             Kind::Scripts => {
                 ffi::lua_pushvalue(state, ffi::lua_upvalueindex(KEYS_UPVALUE));

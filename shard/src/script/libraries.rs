@@ -19,7 +19,7 @@ use mlua::Lua;
 ///
 /// The base library must be loaded before: its `next` is what tables are walked with. The caller makes the tables
 /// read-only.
-pub(super) fn install(lua: &Lua) -> mlua::Result<()> {
+pub fn install(lua: &Lua) -> mlua::Result<()> {
     let globals = lua.globals();
     globals.raw_set("bit", bit::library(lua)?)?;
     globals.raw_set("cjson", json::library(lua)?)?;

@@ -6,8 +6,8 @@ use std::ptr::NonNull;
 
 use mlua::{Function, IntoLuaMulti, Lua, LuaOptions, Result, StdLib, Table, Value, ffi};
 
-use super::shared::{Kind, Shared, State, Stock, registry_key};
-use super::{Limits, api, base, call, failure, functions, hook, interpreter, random, text, to_reply};
+use super::shared::{self, Kind, Shared, State, Stock, registry_key};
+use super::{Limits, api, base, call, failure, functions, hook, interpreter, libraries, random, tables, text, to_reply};
 
 /// What is only in the standard library of programs that scripts do not share a process with, and what Redis has
 /// removed since: finalizers and changing environments.
@@ -46,6 +46,7 @@ pub(super) fn interpreter(kind: Kind, limits: Limits) -> Result<Ready> {
     // reduced to its clock, and there is neither `debug` nor `package`.
     let lua = unsafe { Lua::unsafe_new_with(StdLib::NONE, LuaOptions::default()) };
     open_libraries(&lua)?;
+    libraries::install(&lua)?;
     let globals = lua.globals();
     let protected = lua.create_table()?;
     let stock = stock(&lua, &globals)?;
@@ -94,6 +95,7 @@ fn open_libraries(lua: &Lua) -> Result<()> {
 fn stock(lua: &Lua, globals: &Table) -> Result<Stock> {
     let coroutine: Table = globals.get("coroutine")?;
     let string: Table = globals.get("string")?;
+    let table: Table = globals.get("table")?;
     let wrap: Function = coroutine.get("wrap")?;
     let some_function = lua.load("return").into_function()?;
     Ok(Stock {
@@ -103,7 +105,11 @@ fn stock(lua: &Lua, globals: &Table) -> Result<Stock> {
         getmetatable: c_function(lua, globals.get("getmetatable")?)?,
         setmetatable: c_function(lua, globals.get("setmetatable")?)?,
         collectgarbage: c_function(lua, globals.get("collectgarbage")?)?,
-        insert: c_function(lua, globals.get::<Table>("table")?.get("insert")?)?,
+        tonumber: c_function(lua, globals.get("tonumber")?)?,
+        insert: c_function(lua, table.get("insert")?)?,
+        remove: c_function(lua, table.get("remove")?)?,
+        sort: c_function(lua, table.get("sort")?)?,
+        concat: c_function(lua, table.get("concat")?)?,
         find: c_function(lua, string.get("find")?)?,
         matching: c_function(lua, string.get("match")?)?,
         gmatch: c_function(lua, string.get("gmatch")?)?,
@@ -150,6 +156,12 @@ impl Setup<'_> {
             })?;
         }
 
+        let watch = lua.create_table()?;
+        watch.raw_set("__gc", self.closure(hook::on_collected, ())?)?;
+        let watch = reference(lua, watch)?;
+        // SAFETY: nothing runs yet that reads it.
+        unsafe { (*self.shared.as_ptr()).watch = watch };
+
         self.replace_functions(globals)?;
         let redis = self.redis_table(kind)?;
         globals.raw_set("redis", &redis)?;
@@ -174,11 +186,11 @@ impl Setup<'_> {
         let references = self.references(globals, &metatable, &library)?;
         let mut side: State = std::ptr::null_mut();
         // SAFETY: the globals of the main thread are set before the other thread takes them over. That one is kept by a
-        // reference. The hook finds what it needs in the registry.
+        // reference.
         unsafe {
             lua.exec_raw::<()>(&shown, |main| {
                 ffi::lua_replace(main, ffi::LUA_GLOBALSINDEX);
-                hook::install(main);
+                shared::restore_collector(main, self.shared.as_ptr());
                 side = ffi::lua_newthread(main);
                 ffi::luaL_ref(main, ffi::LUA_REGISTRYINDEX);
             })?;
@@ -245,13 +257,22 @@ impl Setup<'_> {
                 ("pcall", base::pcall),
                 ("xpcall", base::xpcall),
                 ("unpack", base::unpack),
+                ("tonumber", base::tonumber),
                 ("load", base::load),
                 ("loadstring", base::loadstring),
                 ("collectgarbage", base::collectgarbage),
                 ("__redis__err__handler", failure::error_handler),
             ],
         )?;
-        self.set(&globals.get("table")?, &[("insert", base::insert)])?;
+        self.set(
+            &globals.get("table")?,
+            &[
+                ("insert", tables::insert),
+                ("remove", tables::remove),
+                ("sort", tables::sort),
+                ("concat", tables::concat),
+            ],
+        )?;
         self.set(&globals.get("coroutine")?, &[("resume", base::resume), ("wrap", base::wrap)])?;
         self.set(
             &globals.get("string")?,

@@ -66,7 +66,11 @@ pub(super) struct Stock {
     pub getmetatable: ffi::lua_CFunction,
     pub setmetatable: ffi::lua_CFunction,
     pub collectgarbage: ffi::lua_CFunction,
+    pub tonumber: ffi::lua_CFunction,
     pub insert: ffi::lua_CFunction,
+    pub remove: ffi::lua_CFunction,
+    pub sort: ffi::lua_CFunction,
+    pub concat: ffi::lua_CFunction,
     pub find: ffi::lua_CFunction,
     pub matching: ffi::lua_CFunction,
     pub gmatch: ffi::lua_CFunction,
@@ -92,6 +96,14 @@ pub(super) struct Shared {
     pub panic: Option<Box<dyn Any + Send>>,
     /// Coroutines resumed since the last pulse that they caused.
     pub resumes: u32,
+    /// Bytes and elements that C functions have gone through since the last pulse that they caused.
+    pub work: usize,
+    /// Instructions between two pulses.
+    pub instructions: c_int,
+    /// The collector has gone once around.
+    pub is_watch_over: bool,
+    /// The metatable of what tells so, as a reference in the registry.
+    pub watch: c_int,
     /// Memory in use above which garbage is collected at the next pulse.
     pub collect_above: usize,
     /// A script has changed how the collector works.
@@ -136,6 +148,10 @@ impl Shared {
             killed: false,
             panic: None,
             resumes: 0,
+            work: 0,
+            instructions: 0,
+            is_watch_over: true,
+            watch: ffi::LUA_NOREF,
             collect_above: 0,
             is_collector_changed: false,
             is_pause_long: false,
@@ -196,8 +212,10 @@ const SMALL_HEAP: usize = 1 << 20;
 /// How far a heap grows, in percent of what was in use, before the next collection begins.
 const PAUSE_SMALL: c_int = 1000;
 const PAUSE: c_int = 200;
-/// How fast a collection goes, in percent of how fast memory is taken: Lua's own default.
-const STEP: c_int = 200;
+/// How much of a collection is done at a time, in percent of a KiB. It is done when memory is taken, however much that
+/// is; in small steps the collector would stay behind a script that takes little often and much at a time. Nobody waits
+/// for the end of a step, for a script is not interrupted.
+const STEP: c_int = 4000;
 
 /// Sets the collector's pause to what suits the heap.
 ///
@@ -216,7 +234,7 @@ pub(super) unsafe fn adjust_pause(state: State, shared: *mut Shared) {
     }
 }
 
-/// Undoes what a script did to the collector.
+/// Sets how the collector works: at first, and after a script changed it.
 ///
 /// # Safety
 ///

@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_int};
 use mlua::ffi;
 
 use super::failure::{raise_bare, raise_placed};
+use super::hook::count_work;
 use super::shared::{self, Shared, State, bytes_at, push_bytes, used_memory};
 
 /// Most items of a pattern that repeat or capture. The matcher calls itself for each of them.
@@ -23,6 +24,7 @@ pub(super) unsafe extern "C-unwind" fn find(state: State) -> c_int {
         if ffi::lua_toboolean(state, 4) == 0 {
             check_pattern(state);
         }
+        count_text(state, shared);
         ((*shared).stock.find)(state)
     }
 }
@@ -51,8 +53,24 @@ pub(super) unsafe extern "C-unwind" fn gsub(state: State) -> c_int {
 unsafe fn guarded(state: State, stock: impl FnOnce(*mut Shared) -> ffi::lua_CFunction) -> c_int {
     // SAFETY: by the caller.
     unsafe {
+        let shared = shared::of(state);
         check_pattern(state);
-        stock(shared::of(state))(state)
+        count_text(state, shared);
+        stock(shared)(state)
+    }
+}
+
+/// Counts the text that is about to be searched.
+///
+/// # Safety
+///
+/// As [`find`].
+unsafe fn count_text(state: State, shared: *mut Shared) {
+    // SAFETY: only the length of a string is read.
+    unsafe {
+        if ffi::lua_type(state, 1) == ffi::LUA_TSTRING {
+            count_work(state, shared, ffi::lua_objlen(state, 1));
+        }
     }
 }
 

@@ -7,6 +7,8 @@ use std::ffi::c_int;
 
 use mlua::ffi;
 
+use super::failure::raise;
+use super::hook::count_work;
 use super::shared::{Shared, State, bytes_at, push_bytes};
 use crate::error::CommandError;
 use crate::number::IntBuffer;
@@ -29,6 +31,9 @@ enum FrameKind {
     MapKey,
     Set,
 }
+
+/// What writing a value counts as, in bytes gone through.
+const VALUE_WORK: usize = 16;
 
 /// First upvalue with the name of a field, in the function that calls [`write_reply`]; the others follow in the order
 /// of [`FIELDS`].
@@ -77,12 +82,16 @@ pub(super) unsafe fn write_reply(state: State, shared: *mut Shared, protocol: Pr
 unsafe fn write_value(state: State, shared: *mut Shared, protocol: Protocol) {
     // SAFETY: at most four slots are taken, for which room is made first.
     unsafe {
-        let mut reply = Reply::new(&mut (*shared).out, protocol);
         if ffi::lua_checkstack(state, 4) == 0 {
-            reply.error(&CommandError::new("ERR reached lua stack limit"));
+            Reply::new(&mut (*shared).out, protocol).error(&CommandError::new("ERR reached lua stack limit"));
             ffi::lua_settop(state, -2);
             return;
         }
+        count_work(state, shared, VALUE_WORK);
+        if (*shared).out.len() > (*shared).limits.memory_bytes {
+            raise(state, b"ERR the reply of the script takes more memory than a script may have");
+        }
+        let mut reply = Reply::new(&mut (*shared).out, protocol);
         match ffi::lua_type(state, -1) {
             ffi::LUA_TSTRING => reply.bulk(bytes_at(state, -1).unwrap_or_default()),
             ffi::LUA_TNUMBER => reply.integer(truncated(ffi::lua_tonumber(state, -1))),
