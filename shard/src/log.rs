@@ -3,14 +3,20 @@
 //! Nothing here touches a file. Records are made in a [`Buffer`], whose bytes somebody writes; segments are read from
 //! memory with [`Segment`], record by record.
 
+mod behind;
 mod buffer;
+mod refusal;
 pub mod replay;
 mod segment;
 
 #[cfg(test)]
+mod replay_tests;
+#[cfg(test)]
 mod tests;
 
+pub use behind::Behind;
 pub use buffer::Buffer;
+pub use refusal::Refusal;
 pub use segment::{Command, Ending, Header, Record, Segment};
 
 /// The first bytes of a segment.

@@ -248,9 +248,8 @@ impl Core {
             part.makes_checkpoint = log.checkpoints.is_busy();
             part.checkpoint_failed = log.checkpoints.failed;
         }
-        if let Some(recovery) = &self.loading {
-            part.to_load = recovery.total_bytes;
-            part.loaded = recovery.read_bytes;
+        if let Some(loading) = &self.loading {
+            (part.to_load, part.loaded) = loading.progress();
         }
         part
     }
