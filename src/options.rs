@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use clap::error::ErrorKind;
+pub use ruvio_shard::log::Durability;
 use ruvio_shard::settings::EvictionPolicy;
 use serde::Deserialize;
 
@@ -59,28 +60,6 @@ struct Flags {
     #[arg(long, env = "RUVIO_CONFIG", value_name = "FILE")]
     #[serde(skip)]
     config: Option<PathBuf>,
-}
-
-/// What survives a crash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// Nothing is written.
-    Memory,
-    /// Replies are sent once their writes are with the kernel, which is told to store them every second.
-    EverySecond,
-    /// Replies are sent once their writes are on stable storage.
-    Always,
-}
-
-impl Durability {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Durability::Memory => "memory",
-            Durability::EverySecond => "everysec",
-            Durability::Always => "always",
-        }
-    }
 }
 
 /// What the server was started with.

@@ -4,12 +4,12 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rustix::event::epoll;
-use ruvio_shard::log::Header;
+use ruvio_shard::log::{Header, Start};
 
-use super::log::Log;
 use super::log::checkpoint::Checkpoints;
+use super::log::disk::RingDisk;
 use super::log::recovery::{Progress, Recovery};
-use super::log::writer::{Start, Writer};
+use super::log::{Log, SEGMENT_BYTES, Writer};
 use super::{Core, LOG};
 
 /// How long the core reads before it looks at its sockets again.
@@ -70,12 +70,13 @@ impl Core {
     fn open_log(&mut self, position: u64, checkpoints: Checkpoints) -> std::io::Result<()> {
         let Some(data) = &self.process.data else { return Ok(()) };
         let start = Start {
-            directory: data.shard(self.number),
             header: self.log_header(position),
             durability: self.configuration.durability,
+            segment_bytes: SEGMENT_BYTES,
         };
-        let writer = Writer::new(start, self.now_ms)?;
-        epoll::add(&self.epoll, writer.eventfd(), epoll::EventData::new_u64(LOG), epoll::EventFlags::IN)?;
+        let writer = Writer::new(RingDisk::new(data.shard(self.number))?, start, self.now_ms)?;
+        let edges = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        epoll::add(&self.epoll, writer.disk.eventfd(), epoll::EventData::new_u64(LOG), edges)?;
         self.log = Some(Log::new(writer, checkpoints));
         self.shard.keys.evicted = Some(Vec::new());
         self.shard.keys.settings = self.configuration.settings.clone();

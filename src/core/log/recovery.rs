@@ -1,12 +1,13 @@
 //! Reading a shard's log back, a slice of work a turn.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufReader, Read};
-use std::path::PathBuf;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use rustix::fs::Advice;
 use ruvio_shard::image::{Block, Blocks};
-use ruvio_shard::log::{Ending, HEADER_BYTES, Header, Record, Segment};
+use ruvio_shard::log::{Ending, HEADER_BYTES, Header, Record, Segment, is_proof_of_sync};
 use ruvio_shard::shard::Shard;
 
 use super::checkpoint::{Checkpoints, remove_older};
@@ -78,6 +79,7 @@ impl Recovery {
                 .map_err(|error| format!("cannot remove older files in {}: {error}", directory.display()))?;
         }
         let mut segments = data::segments(&directory).map_err(unreadable)?;
+        settle(&segments).map_err(unreadable)?;
         let mut total_bytes = checkpoint_bytes;
         for (_, path) in &segments {
             total_bytes +=
@@ -150,7 +152,8 @@ impl Recovery {
                 Some(Ending::Whole) => self.header.position = position,
                 Some(Ending::Torn) => {
                     self.header.position = position;
-                    self.cut(&path, bytes.len(), end)?;
+                    let start = position - (end - HEADER_BYTES) as u64;
+                    self.cut_or_refuse(&path, &bytes, (start, end), "the record there is damaged")?;
                 }
                 Some(Ending::Damaged) => {
                     return Err(refusal(&path, end, "the record there is damaged, and was on stable storage"));
@@ -166,13 +169,16 @@ impl Recovery {
     fn open_next(&mut self) -> Result<bool, String> {
         let Some((position, path)) = self.segments.pop() else { return Ok(false) };
         let bytes = fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-        if bytes.len() < HEADER_BYTES && self.segments.is_empty() {
-            // It was made, and the process died before it wrote anything.
-            self.cut(&path, bytes.len(), 0)?;
-            return Ok(false);
+        if position != self.header.position {
+            // What was before it was never stored, or has been lost.
+            let problem = format!("the log from position {} on is missing before it", self.header.position);
+            return self.cut_or_refuse(&path, &bytes, (position, 0), &problem).map(|()| false);
         }
-        let header = Header::decode(&bytes).map_err(|problem| refusal(&path, 0, &problem))?;
-        if header != self.header || header.position != position {
+        let header = match Header::decode(&bytes) {
+            Ok(header) => header,
+            Err(problem) => return self.cut_or_refuse(&path, &bytes, (position, 0), &problem).map(|()| false),
+        };
+        if header != self.header {
             let problem = format!("it is the segment {header:?} where {:?} is expected", self.header);
             return Err(refusal(&path, 0, &problem));
         }
@@ -181,19 +187,31 @@ impl Recovery {
         Ok(true)
     }
 
-    /// Cuts off what was not written to its end.
-    fn cut(&mut self, path: &std::path::Path, from: usize, to: usize) -> Result<(), String> {
-        for (_, later) in &self.segments {
+    /// Cuts off what was not written to its end: everything from offset `to` of the segment in `path` on, which is `bytes`
+    /// and starts at `start`, and all segments behind it. When something there says that it was on stable storage, it
+    /// has been lost, and that is an error.
+    fn cut_or_refuse(
+        &mut self,
+        path: &Path,
+        bytes: &[u8],
+        (start, to): (u64, usize),
+        problem: &str,
+    ) -> Result<(), String> {
+        let end = self.header.position;
+        let lost = || refusal(path, to, &format!("{problem}, and it was on stable storage"));
+        if is_proof_of_sync(bytes, start, end) {
+            return Err(lost());
+        }
+        for (start, later) in &self.segments {
             let bytes = fs::read(later).map_err(|error| format!("cannot read {}: {error}", later.display()))?;
-            if bytes.len() > HEADER_BYTES {
-                return Err(refusal(path, to, "the record there is damaged, and the log goes on behind it"));
+            if is_proof_of_sync(&bytes, *start, end) {
+                return Err(lost());
             }
         }
-        for (_, later) in std::mem::take(&mut self.segments) {
-            fs::remove_file(&later).map_err(|error| format!("cannot remove {}: {error}", later.display()))?;
-        }
-        eprintln!("ruvio: the last {} bytes of {} are no whole record and are cut off", from - to, path.display());
         let cut = || {
+            for (_, later) in &self.segments {
+                fs::remove_file(later)?;
+            }
             if to < HEADER_BYTES {
                 fs::remove_file(path)?;
             } else {
@@ -201,10 +219,33 @@ impl Recovery {
                 file.set_len(to as u64)?;
                 file.sync_all()?;
             }
-            File::open(&self.directory)?.sync_all()
+            data::sync_directory(&self.directory)
         };
-        cut().map_err(|error| format!("cannot cut {}: {error}", path.display()))
+        cut().map_err(|error| format!("cannot cut {}: {error}", path.display()))?;
+        let count = self.segments.len();
+        self.segments.clear();
+        if bytes.len() > to {
+            let behind = if count > 0 { format!(", and {count} segments behind it") } else { String::new() };
+            let cut = bytes.len() - to;
+            eprintln!("ruvio: the last {cut} bytes of {} are no whole record and are cut off{behind}", path.display());
+        }
+        Ok(())
     }
+}
+
+/// Sees to it that what is read of the segments is on stable storage, so that the log can go on behind it. What the process
+/// before has written and not synced gets there now. What it had failed to sync is no longer there, though the kernel
+/// shows it until it has to read it again.
+fn settle(segments: &[(u64, PathBuf)]) -> io::Result<()> {
+    for (start, path) in segments.iter().rev() {
+        let file = File::open(path)?;
+        file.sync_all()?;
+        rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
+        if is_proof_of_sync(&fs::read(path)?, *start, start.saturating_sub(1)) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// A checkpoint that is read block by block.
@@ -255,6 +296,6 @@ impl CheckpointReader {
     }
 }
 
-fn refusal(path: &std::path::Path, offset: usize, problem: &str) -> String {
+fn refusal(path: &Path, offset: usize, problem: &str) -> String {
     format!("{} cannot be read at offset {offset}: {problem}", path.display())
 }
