@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+pub use ruvio_shard::log::Durability;
 use ruvio_shard::settings::EvictionPolicy;
 use serde::Deserialize;
 
@@ -86,28 +87,6 @@ struct Flags {
     #[arg(long, env = "RUVIO_CONFIG", value_name = "FILE")]
     #[serde(skip)]
     config: Option<PathBuf>,
-}
-
-/// What survives a crash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// Nothing is written.
-    Memory,
-    /// Replies are sent once their writes are with the kernel, which is told to store them every second.
-    EverySecond,
-    /// Replies are sent once their writes are on stable storage.
-    Always,
-}
-
-impl Durability {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Durability::Memory => "memory",
-            Durability::EverySecond => "everysec",
-            Durability::Always => "always",
-        }
-    }
 }
 
 /// What the server was started with.

@@ -8,12 +8,12 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rustix::event::epoll;
-use ruvio_shard::log::Header;
+use ruvio_shard::log::{Header, Start};
 
 use super::dividing::Dividing;
-use super::log::Log;
+use super::log::disk::RingDisk;
 use super::log::recovery::{Failure, Progress, Recovery, settings_for_replay};
-use super::log::writer::{Start, Writer};
+use super::log::{Log, SEGMENT_BYTES, Writer};
 use super::{Core, LOG};
 
 /// How long the core reads before it looks at its sockets again.
@@ -64,7 +64,9 @@ impl Core {
     /// Begins to read the shard.
     pub(super) fn begin_reading(&mut self) {
         let Some(data) = &self.process.data else { return };
-        match Recovery::new(data.shard(self.number), self.log_header(0)) {
+        let recovery = Recovery::new(data.shard(self.number), self.log_header(0))
+            .and_then(|recovery| recovery.make_stable().map(|()| recovery));
+        match recovery {
             Ok(recovery) => self.loading = Some(Loading::Reading(Box::new(recovery))),
             Err(failure) => self.fail_loading(&failure),
         }
@@ -137,14 +139,15 @@ impl Core {
         let Some(data) = &self.process.data else { return Ok(()) };
         recovery.settle()?;
         let start = Start {
-            directory: data.shard(self.number),
             header: self.log_header(recovery.position()),
             durability: self.configuration.durability,
+            segment_bytes: SEGMENT_BYTES,
         };
         let failed = |error: std::io::Error| error.to_string();
-        let writer = Writer::new(start, self.now_ms).map_err(failed)?;
-        let readable = epoll::EventFlags::IN;
-        epoll::add(&self.epoll, writer.eventfd(), epoll::EventData::new_u64(LOG), readable)
+        let disk = RingDisk::new(data.shard(self.number)).map_err(failed)?;
+        let writer = Writer::new(disk, start, self.now_ms).map_err(|error| error.to_string())?;
+        let edges = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        epoll::add(&self.epoll, writer.disk.eventfd(), epoll::EventData::new_u64(LOG), edges)
             .map_err(|error| failed(error.into()))?;
         self.log = Some(Log::new(writer, recovery.checkpoints()));
         self.shard.keys.evicted = Some(Vec::new());

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 
 use libfuzzer_sys::fuzz_target;
 use ruvio_shard::eviction::MemoryMeter;
-use ruvio_shard::log::{Behind, Ending, HEADER_BYTES, Header, Record, Segment};
+use ruvio_shard::log::{Ending, HEADER_BYTES, Header, Record, Segment, is_proof_of_sync, records_behind};
 use ruvio_shard::settings::Settings;
 use ruvio_shard::shard::Shard;
 
@@ -83,7 +83,7 @@ fuzz_target!(|data: &[u8]| {
     let whole = read(&file, &mut None);
     let place = usize::from(u16::from_be_bytes([high, low])).min(file.len());
     if flags & RAW == 0 {
-        assert!(Behind::look(&file[HEADER_BYTES..], HEADER.position).records >= whole.0);
+        assert!(records_behind(&file[HEADER_BYTES..], HEADER.position) >= whole.0);
         let mut shard = Some(empty_shard());
         read(&file, &mut shard);
         if let Some(mut shard) = shard {
@@ -105,5 +105,6 @@ fuzz_target!(|data: &[u8]| {
         assert!(after.0 <= whole.0 && after.1 <= whole.1);
         assert!(after.2 != Ending::Whole || flags & CUT != 0 || place >= whole.1 as usize);
     }
-    Behind::look(&file, HEADER.position);
+    records_behind(&file, HEADER.position);
+    is_proof_of_sync(&file, HEADER.position, HEADER.position);
 });

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::{Behind, Buffer, Ending, HEADER_BYTES, Header, Record, Segment};
+use super::{Buffer, Ending, HEADER_BYTES, Header, Record, Segment, is_proof_of_sync, records_behind};
 use crate::histories::{Content, NOW_MS, content, line, run, shard};
 
 const HEADER: Header = Header { shard: 0, shards: 1, generation: 3, position: 4096 };
@@ -93,8 +93,8 @@ proptest! {
         flip in 1..=255_u8,
     ) {
         let history = history(&lines, 3);
-        let whole = Behind::look(&history.file[HEADER_BYTES..], HEADER.position);
-        prop_assert_eq!(whole.records as usize, history.ends.len() - 1);
+        let whole = records_behind(&history.file[HEADER_BYTES..], HEADER.position) as usize;
+        prop_assert_eq!(whole, history.ends.len() - 1);
         for at in HEADER_BYTES..history.file.len() {
             let mut changed = history.file.clone();
             changed[at] ^= flip;
@@ -105,10 +105,9 @@ proptest! {
             prop_assert_ne!(ending, Ending::Malformed);
             // What is lost silently was never said to be on stable storage by what can still be read.
             let position = HEADER.position + (offset - HEADER_BYTES) as u64;
-            let behind = Behind::look(&changed[offset..], position);
-            let is_known = behind.synced > position;
+            let is_known = is_proof_of_sync(&changed, HEADER.position, position);
             prop_assert_eq!(ending == Ending::Damaged, is_known, "byte {}, {:?}", at, ending);
-            prop_assert!(behind.records as usize <= history.ends.len() - 1 - before);
+            prop_assert!(records_behind(&changed[offset..], position) as usize <= whole - before);
         }
     }
 }

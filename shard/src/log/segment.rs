@@ -178,15 +178,27 @@ impl<'a> Segment<'a> {
 
     /// Whether a record behind `position` says that the log was on stable storage beyond it.
     fn was_synced(&self, position: u64) -> bool {
-        let length = (SYNCED_BODY as u32).to_le_bytes();
-        let from = self.next;
-        (from..self.bytes.len()).any(|at| {
-            let rest = &self.bytes[at..];
-            rest.get(4..8) == Some(&length)
-                && body_at(rest, self.header.position + at as u64)
-                    .is_some_and(|body| body[0] == SYNCED && u64_at(body, 1) > position)
-        })
+        is_marked_beyond(&self.bytes[self.next..], self.position(), position)
     }
+}
+
+/// Whether a record in a segment says that the log was on stable storage beyond `position`: then what is missing there has
+/// been lost, and was not just never written. `file` is the whole segment and `start` the position that its name says it
+/// starts at; its header may be damaged.
+pub fn is_proof_of_sync(file: &[u8], start: u64, position: u64) -> bool {
+    file.get(HEADER_BYTES..).is_some_and(|records| is_marked_beyond(records, start, position))
+}
+
+/// Whether among `bytes`, whose first stands at `start` of the log, is a record that says that the log was on stable storage
+/// beyond `position`.
+fn is_marked_beyond(bytes: &[u8], start: u64, position: u64) -> bool {
+    let length = (SYNCED_BODY as u32).to_le_bytes();
+    (0..bytes.len()).any(|at| {
+        let rest = &bytes[at..];
+        rest.get(4..8) == Some(&length)
+            && body_at(rest, start.wrapping_add(at as u64))
+                .is_some_and(|body| body[0] == SYNCED && u64_at(body, 1) > position)
+    })
 }
 
 /// The body of the record at the front of `rest`, if it is whole.

@@ -3,12 +3,13 @@
 //! Reading changes nothing. What has to be removed or cut off before the log goes on is known at the end, and done by
 //! [`Recovery::settle`] once every shard could be read.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use ruvio_shard::log::{Behind, Ending, HEADER_BYTES, Header, Record, Refusal, Segment};
+use rustix::fs::Advice;
+use ruvio_shard::log::{Ending, HEADER_BYTES, Header, Record, Refusal, Segment, is_proof_of_sync, records_behind};
 use ruvio_shard::settings::Settings;
 use ruvio_shard::shard::Shard;
 
@@ -146,6 +147,24 @@ impl Recovery {
             total_bytes,
             read_bytes: 0,
         })
+    }
+
+    /// Sees to it that what is going to be read of the log is on stable storage, so that it can go on behind it. What the
+    /// process before has written and not synced gets there now. What it had failed to sync is no longer there, though the
+    /// kernel shows it until it has to read it again.
+    pub fn make_stable(&self) -> Result<(), Failure> {
+        for (start, path) in &self.left {
+            let sync = || -> io::Result<()> {
+                let file = File::open(path)?;
+                file.sync_all()?;
+                Ok(rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?)
+            };
+            sync().map_err(|error| Failure::Unreadable(format!("cannot sync {}: {error}", path.display())))?;
+            if is_proof_of_sync(&read(path)?, *start, start.saturating_sub(1)) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// The position behind all that was read.
@@ -301,7 +320,7 @@ impl Recovery {
     /// to.
     fn is_synced_behind(&self) -> Result<bool, Failure> {
         for (start, path) in self.left.iter().rev() {
-            if look_behind(&read(path)?, 0, *start).synced > self.header.position {
+            if is_proof_of_sync(&read(path)?, *start, self.header.position) {
                 return Ok(true);
             }
         }
@@ -313,13 +332,13 @@ impl Recovery {
         let Some(damaged) = self.segments.last() else { return Failure::Unreadable(problem) };
         let (path, offset) = (damaged.path.clone(), damaged.bytes);
         let cut_bytes = (content.len() as u64).saturating_sub(offset);
-        let records = look_behind(content, offset as usize, damaged.position).records;
+        let records = whole_records(content, offset as usize, damaged.position);
         let mut loss = Loss { records, bytes: cut_bytes, cut_bytes, segments: Vec::new() };
         for (start, path) in self.left.iter().rev() {
             match read(path) {
                 Ok(content) => {
                     loss.bytes += content.len() as u64;
-                    loss.records += look_behind(&content, 0, *start).records;
+                    loss.records += whole_records(&content, 0, *start);
                     loss.segments.push(path.clone());
                 }
                 Err(failure) => return failure,
@@ -390,11 +409,12 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
-/// What there is behind an offset in the file of a segment that starts at `position`, whatever its header says.
-fn look_behind(content: &[u8], offset: usize, position: u64) -> Behind {
+/// How many whole records there are behind an offset in the file of a segment that starts at `position`, whatever its header
+/// says.
+fn whole_records(content: &[u8], offset: usize, position: u64) -> u64 {
     let offset = offset.max(HEADER_BYTES);
     let records = content.get(offset..).unwrap_or_default();
-    Behind::look(records, position.wrapping_add((offset - HEADER_BYTES) as u64))
+    records_behind(records, position.wrapping_add((offset - HEADER_BYTES) as u64))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
