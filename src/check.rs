@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -66,10 +67,10 @@ pub fn run(path: &Path, repair: bool) -> Verdict {
 }
 
 fn check(path: &Path, repair: bool) -> Result<Verdict, String> {
-    let (_lock, manifest) = open(path)?;
-    print!("{}", report::heading(path, &manifest));
+    let (_lock, manifest) = open(path, repair)?;
+    say(&report::heading(path, &manifest));
     let found = read_all(path, &manifest)?;
-    print!("{}", report::end(path, verdict_of(&found), repair));
+    say(&report::end(path, verdict_of(&found), repair));
     if !repair || verdict_of(&found) == Verdict::Whole {
         return Ok(verdict_of(&found));
     }
@@ -84,22 +85,28 @@ fn check(path: &Path, repair: bool) -> Result<Verdict, String> {
                 .map_err(|error| format!("cannot repair {}: {error}", directory.display()))?;
         }
     }
-    println!("after the repair:");
+    say("after the repair:\n");
     let found = read_all(path, &manifest)?;
-    print!("{}", report::end(path, verdict_of(&found), true));
+    say(&report::end(path, verdict_of(&found), true));
     Ok(verdict_of(&found))
 }
 
-/// Takes the directory for this process, as far as that changes nothing in it.
-fn open(path: &Path) -> Result<(Option<File>, Manifest), String> {
+/// Prints, for whoever still reads: a repair goes on without.
+fn say(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+/// Takes the directory for this process, and changes nothing in it but for a repair.
+fn open(path: &Path, repair: bool) -> Result<(Option<File>, Manifest), String> {
     if !path.is_dir() {
         return Err(format!("{} is no directory", path.display()));
     }
-    let lock = data::lock_as_it_is(path)?;
-    match data::read_manifest(path)? {
-        Some(manifest) => Ok((lock, manifest)),
-        None => Err(format!("{} is no data directory: it has no manifest.toml", path.display())),
-    }
+    let Some(manifest) = data::read_manifest(path)? else {
+        return Err(format!("{} is no data directory: it has no manifest.toml", path.display()));
+    };
+    let lock = if repair { Some(data::lock(path)?) } else { data::lock_as_it_is(path)? };
+    // Once more: now nobody else changes it.
+    Ok((lock, data::read_manifest(path)?.unwrap_or(manifest)))
 }
 
 fn read_all(path: &Path, manifest: &Manifest) -> Result<Vec<Found>, String> {
@@ -107,7 +114,7 @@ fn read_all(path: &Path, manifest: &Manifest) -> Result<Vec<Found>, String> {
     let mut found = Vec::new();
     for shard in 0..manifest.shards {
         let read = read_shard(path, manifest, shard);
-        print!("{}", report::shard(&read));
+        say(&report::shard(&read));
         found.push(read);
     }
     Ok(found)

@@ -28,6 +28,9 @@ const FORMAT: u32 = 1;
 
 const MANIFEST: &str = "manifest.toml";
 
+/// A manifest in the making.
+const NEXT_MANIFEST: &str = "manifest.new";
+
 const LOCK: &str = "lock";
 
 /// What is in force.
@@ -56,9 +59,7 @@ impl DataDirectory {
         let shown = path.display();
         fs::create_dir_all(path)
             .map_err(|error| format!("cannot make the data directory {shown}: {error}; choose another --dir"))?;
-        let lock = File::create(path.join(LOCK))
-            .map_err(|error| format!("cannot write in the data directory {shown}: {error}; choose another --dir"))?;
-        lock_for_this_process(&lock, path)?;
+        let lock = lock(path)?;
         let wanted = Manifest { format: FORMAT, generation: 1, shards };
         let Some(found) = read_manifest(path)? else {
             begin(path, &wanted)?;
@@ -91,8 +92,12 @@ impl DataDirectory {
         self.division.as_ref()
     }
 
-    /// Removes the files of generations that are not in force, and of no use therefore.
-    pub fn remove_other_generations(&self) -> io::Result<()> {
+    /// Removes what is of no use: generations that are not in force, and a manifest that was not written to its end.
+    pub fn remove_leftovers(&self) -> io::Result<()> {
+        match fs::remove_file(self.path.join(NEXT_MANIFEST)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         for (generation, path) in generations(&self.path)? {
             if generation != self.manifest.generation {
                 fs::remove_dir_all(path)?;
@@ -111,6 +116,14 @@ fn lock_for_this_process(lock: &File, path: &Path) -> Result<(), String> {
         }
         error => format!("cannot lock the data directory {shown}: {error}"),
     })
+}
+
+/// Locks a directory for this process alone; an error is one line.
+pub fn lock(path: &Path) -> Result<File, String> {
+    let shown = path.display();
+    let lock = File::create(path.join(LOCK))
+        .map_err(|error| format!("cannot write in the data directory {shown}: {error}; choose another directory"))?;
+    lock_for_this_process(&lock, path).map(|()| lock)
 }
 
 /// Locks a directory without changing anything in it; `None` where no process has used it yet.
@@ -193,7 +206,7 @@ pub fn read_manifest(path: &Path) -> Result<Option<Manifest>, String> {
 
 fn write_manifest(path: &Path, manifest: &Manifest) -> io::Result<()> {
     let text = toml::to_string(manifest).map_err(io::Error::other)?;
-    let new = path.join("manifest.new");
+    let new = path.join(NEXT_MANIFEST);
     let mut file = File::create(&new)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;

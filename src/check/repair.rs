@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ruvio_shard::log::HEADER_BYTES;
 
+use super::say;
 use crate::core::log::recovery::{Damage, Loss};
 use crate::data::sync_directory;
 
@@ -38,14 +39,15 @@ impl Removed {
             let mut file = File::create(&kept)?;
             io::copy(&mut damaged.take(loss.cut_bytes), &mut file)?;
             file.sync_all()?;
-            println!("kept {} bytes from offset {} of {name} on in {}", loss.cut_bytes, damage.offset, kept.display());
+            let (bytes, offset) = (loss.cut_bytes, damage.offset);
+            say(&format!("kept {bytes} bytes from offset {offset} of {name} on in {}\n", kept.display()));
         }
         sync_directory(&folder)?;
         let first = (!is_cut).then_some(&damage.path);
         for segment in loss.segments.iter().rev().chain(first) {
             let kept = folder.join(segment.file_name().unwrap_or_default());
             fs::rename(segment, &kept)?;
-            println!("moved {} to {}", segment.display(), kept.display());
+            say(&format!("moved {} to {}\n", segment.display(), kept.display()));
         }
         sync_directory(&folder)?;
         sync_directory(directory)?;
@@ -53,7 +55,7 @@ impl Removed {
             let file = OpenOptions::new().write(true).open(&damage.path)?;
             file.set_len(damage.offset)?;
             file.sync_all()?;
-            println!("cut {} at offset {}", damage.path.display(), damage.offset);
+            say(&format!("cut {} at offset {}\n", damage.path.display(), damage.offset));
         }
         Ok(())
     }

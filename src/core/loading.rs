@@ -131,7 +131,7 @@ impl Core {
             return;
         }
         if self.process.loading.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.remove_other_generations();
+            self.remove_leftovers();
         }
     }
 
@@ -155,14 +155,14 @@ impl Core {
         Ok(())
     }
 
-    /// Removes what is left of other divisions, which takes a while when there is much of it.
-    fn remove_other_generations(&self) {
+    /// Removes what is of no use in the data directory, which takes a while when there is much of it.
+    fn remove_leftovers(&self) {
         let process = Arc::clone(&self.process);
         let remove = move || {
             process.run_anywhere();
-            if let Some(Err(error)) = process.data.as_ref().map(|data| data.remove_other_generations()) {
+            if let Some(Err(error)) = process.data.as_ref().map(|data| data.remove_leftovers()) {
                 // They take up room, and the next start tries again.
-                eprintln!("ruvio: cannot remove the files of an earlier division into shards: {error}");
+                eprintln!("ruvio: cannot remove what is left of an earlier division into shards: {error}");
             }
         };
         if let Err(error) = std::thread::Builder::new().name("generations".into()).spawn(remove) {

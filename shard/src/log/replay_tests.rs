@@ -39,7 +39,7 @@ fn history(lines: &[(usize, String)], records_a_mark: usize) -> History {
             history.ends.push(HEADER_BYTES + buffer.len());
             history.contents.push(content(&mut live, now_ms));
             history.times_ms.push(now_ms);
-            if history.ends.len() % records_a_mark == 0 {
+            if history.ends.len().is_multiple_of(records_a_mark) {
                 buffer.synced(before);
             }
             before = buffer.end();
