@@ -6,6 +6,7 @@
 
 use std::process::ExitCode;
 
+mod check;
 mod commands;
 mod configuration;
 mod core;
@@ -27,12 +28,13 @@ fn main() -> ExitCode {
     let result = start::allowed_cpus().and_then(|cpus| match options::read(cpus.len())? {
         options::Asked::Print(text) => {
             print!("{text}");
-            Ok(())
+            Ok(ExitCode::SUCCESS)
         }
-        options::Asked::Run(options) => start::run(*options, &cpus),
+        options::Asked::Check { directory, repair } => Ok(ExitCode::from(check::run(&directory, repair) as u8)),
+        options::Asked::Run(options) => start::run(*options, &cpus).map(|()| ExitCode::SUCCESS),
     });
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("ruvio: {error}");
             ExitCode::FAILURE

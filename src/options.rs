@@ -3,22 +3,50 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+pub use ruvio_shard::log::Durability;
 use ruvio_shard::settings::EvictionPolicy;
 use serde::Deserialize;
 
 /// Most databases a server may have.
-const MAX_DATABASES: usize = 1024;
+pub const MAX_DATABASES: usize = 1024;
 
-/// The flags; each is also a variable of the environment and a key of the file.
-#[derive(Parser, Debug, Default, Deserialize)]
+/// The command line: the server's flags, or another task with its own.
+#[derive(Parser, Debug)]
 #[command(
     name = "ruvio",
     version,
     about = "A Redis-compatible server: shared-nothing, one thread a core",
-    allow_negative_numbers = true
+    allow_negative_numbers = true,
+    disable_help_subcommand = true
 )]
+struct CommandLine {
+    #[command(flatten)]
+    flags: Flags,
+    #[command(subcommand)]
+    task: Option<Task>,
+}
+
+/// What the program does instead of serving.
+#[derive(Subcommand, Debug)]
+enum Task {
+    /// Reads a data directory that no server uses, and says what it holds and what is wrong with it
+    ///
+    /// The exit code is 0 where a server can start with it, 1 where something is damaged, and 2 where it cannot be read.
+    Check {
+        /// The data directory
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+        /// End damaged logs where they can still be read; what stood behind is moved to DIR/removed-N
+        #[arg(long)]
+        repair: bool,
+    },
+}
+
+/// The flags; each is also a variable of the environment and a key of the file.
+#[derive(Args, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Flags {
     /// Address to listen on [default: 127.0.0.1]
@@ -61,28 +89,6 @@ struct Flags {
     config: Option<PathBuf>,
 }
 
-/// What survives a crash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// Nothing is written.
-    Memory,
-    /// Replies are sent once their writes are with the kernel, which is told to store them every second.
-    EverySecond,
-    /// Replies are sent once their writes are on stable storage.
-    Always,
-}
-
-impl Durability {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Durability::Memory => "memory",
-            Durability::EverySecond => "everysec",
-            Durability::Always => "always",
-        }
-    }
-}
-
 /// What the server was started with.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -116,14 +122,30 @@ pub struct Options {
 pub enum Asked {
     /// To run.
     Run(Box<Options>),
+    /// To check a data directory.
+    Check {
+        /// Where it is.
+        directory: PathBuf,
+        /// Whether to repair it.
+        repair: bool,
+    },
     /// To print this and end.
     Print(String),
 }
 
 /// Reads the process's command line and environment, and the file they name. An error is one line.
 pub fn read(cpus: usize) -> Result<Asked, String> {
-    match Flags::try_parse() {
-        Ok(flags) => options(flags, cpus).map(|options| Asked::Run(Box::new(options))),
+    let parsed = CommandLine::command().try_get_matches().and_then(|matches| {
+        let command_line = CommandLine::from_arg_matches(&matches)?;
+        Ok((command_line, matches))
+    });
+    match parsed {
+        Ok((CommandLine { flags, task: None }, _)) => options(flags, cpus).map(|options| Asked::Run(Box::new(options))),
+        Ok((CommandLine { task: Some(task), .. }, matches)) => {
+            check_no_flags(&matches)?;
+            let Task::Check { directory, repair } = task;
+            Ok(Asked::Check { directory, repair })
+        }
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             Ok(Asked::Print(error.to_string()))
         }
@@ -133,6 +155,19 @@ pub fn read(cpus: usize) -> Result<Asked, String> {
             let line = first.join(" ");
             Err(format!("{} (see ruvio --help)", line.trim_start_matches("error: ").trim_end()))
         }
+    }
+}
+
+/// Refuses flags of the server in front of another task, which has no use for them.
+fn check_no_flags(matches: &ArgMatches) -> Result<(), String> {
+    let given = |name: &&str| matches.value_source(name) == Some(ValueSource::CommandLine);
+    match matches.ids().map(|id| id.as_str()).filter(|name| matches.try_contains_id(name).is_ok()).find(given) {
+        Some(flag) => Err(format!(
+            "--{} is for the server, not for `ruvio {}` (see ruvio --help)",
+            flag.replace('_', "-"),
+            matches.subcommand_name().unwrap_or_default()
+        )),
+        None => Ok(()),
     }
 }
 
@@ -273,7 +308,7 @@ mod tests {
         let read = |flags: &[&str]| {
             let mut words = vec!["ruvio", "--config", file.path().to_str().expect("a path")];
             words.extend(flags);
-            options(Flags::try_parse_from(words).expect("flags"), 4).expect("options")
+            options(CommandLine::try_parse_from(words).expect("flags").flags, 4).expect("options")
         };
         let both = read(&["--port", "7001"]);
         assert_eq!((both.port, both.maxmemory, both.shard_port_base, both.shards), (7001, 1 << 20, 9000, 4));
@@ -292,7 +327,7 @@ mod tests {
             (&["--config", "/nonexistent.toml"], "cannot read"),
         ] {
             let words = [&["ruvio"], words].concat();
-            let error = options(Flags::try_parse_from(words).expect("flags"), 4).expect_err("refused");
+            let error = options(CommandLine::try_parse_from(words).expect("flags").flags, 4).expect_err("refused");
             assert!(error.contains(part) && !error.contains('\n'), "{error}");
         }
     }

@@ -36,8 +36,10 @@ pub struct Process {
     pub shard_ids: Vec<String>,
     /// When it started.
     pub started: Instant,
-    /// Shards that still read their data.
+    /// Shards that do not serve yet, because data are read.
     pub loading: AtomicUsize,
+    /// Those of them that have not come to the end of their files.
+    pub reading: AtomicUsize,
     /// The directory of the data, where data is kept.
     pub data: Option<DataDirectory>,
     /// When a shard's last checkpoint ended, in seconds since the epoch; at first, when the process started.
@@ -98,6 +100,7 @@ impl Process {
             shard_ids: (0..options.shards).map(identifiers).collect(),
             configuration: RwLock::new(Arc::new(configuration)),
             loading: AtomicUsize::new(if data.is_some() { options.shards } else { 0 }),
+            reading: AtomicUsize::new(options.shards),
             data,
             failure: Mutex::new(None),
             last_save_s: AtomicU64::new((now_ms() / 1000).max(0) as u64),

@@ -85,9 +85,15 @@ pub fn run(options: Options, cpus: &[usize]) -> Result<(), String> {
         options.durability.name(),
         options.dir.display()
     );
+    if let Some(division) = process.data.as_ref().and_then(|data| data.division()) {
+        println!("ruvio: the data are of {} shards and are divided anew", division.old_shards());
+    }
     for (number, executor) in executors.into_iter().enumerate() {
         let ended = executor.join().map_err(|error| format!("shard {number} ended: {error}"))?;
         ended.map_err(|error| format!("shard {number} could not start: {error}"))?;
+    }
+    if let Some(division) = process.data.as_ref().and_then(|data| data.division()) {
+        division.abandon();
     }
     match process.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
         Some(problem) => Err(problem),

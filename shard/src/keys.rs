@@ -22,6 +22,7 @@ use crate::slot::{SLOTS, key_slot};
 use crate::table::{Position, Table};
 
 pub use crate::database::{Database, EntryMut};
+pub use images::Walk;
 
 mod fields;
 mod images;

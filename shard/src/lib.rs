@@ -35,6 +35,8 @@ mod field_deadlines;
 pub mod geo;
 pub mod glob;
 pub mod hash;
+#[cfg(test)]
+mod histories;
 pub mod huge_pages;
 pub mod hyperloglog;
 pub mod image;

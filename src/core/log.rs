@@ -2,7 +2,7 @@
 //!
 //! A command that changes something leaves a record in a buffer. At the end of a turn the buffer is handed to the kernel as
 //! one write, through a ring of the core's own; what the next turns add waits for the next write. A reply to a command
-//! that left a record is sent once the record is [acknowledged](writer::Writer::acknowledged): written, or synced too,
+//! that left a record is sent once the record is [acknowledged](ruvio_shard::log::Writer::acknowledged): written, or synced too,
 //! as the durability demands. Commands that change nothing wait for nothing but earlier replies of their client.
 
 use std::collections::VecDeque;
@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use ruvio_shard::args::{Args, OwnedArgs};
 use ruvio_shard::command::Flags;
 use ruvio_shard::error::CommandError;
+use ruvio_shard::log::Trouble;
 use ruvio_shard::log::replay::{FLUSH_DATABASE, SWAP_DATABASES};
 
 use super::Core;
@@ -18,11 +19,17 @@ use super::mailbox::Message;
 use crate::registry::Registered;
 
 pub mod checkpoint;
+pub mod disk;
 pub mod recovery;
-pub mod writer;
 
 use checkpoint::Checkpoints;
-use writer::Writer;
+use disk::RingDisk;
+
+/// What writes the log of a core.
+pub type Writer = ruvio_shard::log::Writer<RingDisk>;
+
+/// Bytes of a segment, unless a single write is longer.
+pub const SEGMENT_BYTES: u64 = 64 << 20;
 
 /// Bytes of records that may wait to be written before the core takes no more input.
 const STALLED_BYTES: usize = 64 << 20;
@@ -39,6 +46,8 @@ pub struct DataPart {
     pub acknowledged_bytes: u64,
     /// What stands in the way of writing the log.
     pub trouble: Option<String>,
+    /// How often acknowledgements had to wait for a sync that took too long.
+    pub delayed_syncs: u64,
     /// Bytes of the log since the last checkpoint, and of that.
     pub since_checkpoint: u64,
     pub checkpoint_bytes: u64,
@@ -283,15 +292,15 @@ impl Core {
         if let Some(log) = &self.log {
             part.log_bytes = log.writer.buffer.end();
             part.acknowledged_bytes = log.writer.acknowledged();
-            part.trouble = log.writer.trouble();
+            part.trouble = log.writer.trouble().map(Trouble::describe);
+            part.delayed_syncs = log.writer.delayed_syncs();
             part.since_checkpoint = part.log_bytes - log.checkpoints.position;
             part.checkpoint_bytes = log.checkpoints.bytes;
             part.makes_checkpoint = log.checkpoints.is_busy();
             part.checkpoint_failed = log.checkpoints.failed;
         }
-        if let Some(recovery) = &self.loading {
-            part.to_load = recovery.total_bytes;
-            part.loaded = recovery.read_bytes;
+        if let Some(loading) = &self.loading {
+            (part.to_load, part.loaded) = loading.progress();
         }
         part
     }

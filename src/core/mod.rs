@@ -24,8 +24,8 @@ use self::exchange::Outbox;
 use self::forward::Batch;
 use self::gather::Gathering;
 use self::latency::LatencyEvents;
+use self::loading::Loading;
 use self::log::Log;
-use self::log::recovery::Recovery;
 use self::mailbox::Message;
 use self::pause::Pause;
 use self::script::Scripts;
@@ -44,13 +44,14 @@ mod accept;
 pub mod client;
 mod configure;
 pub mod counters;
+mod dividing;
 mod exchange;
 mod execute;
 pub mod flush;
 pub mod forward;
 pub mod gather;
 pub mod latency;
-mod loading;
+pub mod loading;
 pub mod log;
 pub mod mailbox;
 mod monitor;
@@ -133,7 +134,7 @@ pub struct Core {
     /// The log, once all that was logged before is read.
     log: Option<Log>,
     /// The reading of the data, while it goes on.
-    pub loading: Option<Box<Recovery>>,
+    pub loading: Option<Loading>,
     /// Commands that wait for keys of this core.
     pub waiting: Waiting,
     /// What is watched of the keys of this core.

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use super::Core;
 use super::client::ClientKey;
 use super::counters::Sample;
+use super::loading::Loading;
 use crate::configuration::OutputClass;
 use crate::memory;
 
@@ -27,7 +28,7 @@ impl Core {
         self.expiring
             || self.shard.keys.has_remains()
             || self.tracked.has_work()
-            || self.loading.is_some()
+            || self.loading.as_ref().is_some_and(Loading::is_active)
             || self.has_checkpoint_work()
     }
 
@@ -36,7 +37,7 @@ impl Core {
         if !self.has_background_work() {
             return;
         }
-        if self.loading.is_some() {
+        if self.loading.as_ref().is_some_and(Loading::is_active) {
             self.load();
             return;
         }

@@ -8,7 +8,43 @@ use crate::table::Position;
 /// Entries visited between two looks at what is left to do.
 const STEP: usize = 64;
 
+/// Where a walk over all keys is that [`Keys::save_some`] takes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Walk {
+    database: usize,
+    slot: usize,
+    position: u64,
+}
+
 impl Keys {
+    /// Goes to the next slot that holds keys, unless some of the one before are not saved yet; `None` when all are.
+    pub fn next_slot_of(&self, walk: &mut Walk) -> Option<u16> {
+        while walk.position == 0 {
+            match self.databases.get(walk.database)?.next_slot(walk.slot, false) {
+                Some(slot) => {
+                    walk.slot = slot.into();
+                    break;
+                }
+                None => *walk = Walk { database: walk.database + 1, slot: 0, position: 0 },
+            }
+        }
+        Some(walk.slot as u16)
+    }
+
+    /// Saves some of the keys of the slot that [`Keys::next_slot_of`] has named, in an image that is made of nothing else.
+    /// The keys must not change as long as the walk goes on.
+    pub fn save_some(&self, walk: &mut Walk, image: &mut Image) {
+        let Some(database) = self.databases.get(walk.database) else { return };
+        let slot = walk.slot as u16;
+        let mut positions: Vec<Position> = Vec::new();
+        let next = database.table(slot).and_then(|table| table.scan_positions(walk.position, STEP, &mut positions));
+        positions.iter().for_each(|&position| image.save(walk.database, database.at(slot, position)));
+        match next {
+            Some(position) => walk.position = position,
+            None => (walk.slot, walk.position) = (walk.slot + 1, 0),
+        }
+    }
+
     /// Begins an image of all keys as they are now; false while another one is made. The header stands at the front of it.
     pub fn begin_image(&mut self, header: &Header) -> bool {
         if self.image.is_some() {

@@ -87,8 +87,7 @@ fn open_libraries(lua: &Lua) -> Result<()> {
     let clock: Function = globals.get::<Table>("os")?.get("clock")?;
     let os = lua.create_table()?;
     os.raw_set("clock", clock)?;
-    globals.raw_set("os", os)?;
-    super::libraries::install(lua)
+    globals.raw_set("os", os)
 }
 
 /// The functions that are replaced, while they are still there.
