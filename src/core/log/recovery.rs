@@ -68,6 +68,9 @@ impl Recovery {
             }
         }
         let unreadable = |error| format!("cannot read the directory {}: {error}", directory.display());
+        // What the process before has named goes nowhere any more: not the checkpoint that older files are removed for, nor the
+        // segments that the log goes on behind.
+        data::sync_directory(&directory).map_err(unreadable)?;
         let (mut header, mut checkpoint, mut checkpoint_bytes) = (header, None, 0);
         if let Some((position, path)) = data::checkpoints(&directory).map_err(unreadable)?.pop() {
             header.position = position;
