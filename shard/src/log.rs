@@ -16,7 +16,7 @@ mod tests;
 pub use buffer::Buffer;
 pub use disk::{Completion, Disk, DiskError, FileName};
 pub use segment::{Command, Ending, Header, Record, Segment, is_proof_of_sync};
-pub use trouble::Trouble;
+pub use trouble::{Trouble, refusal};
 pub use writer::{Durability, Start, Writer};
 
 /// The first bytes of a segment.

@@ -224,7 +224,8 @@ impl History {
     fn crash(&mut self, process: Process) -> Process {
         let seed = self.seed;
         let is_power = self.random.random_bool(0.6);
-        let is_calm = self.weather.slow + self.weather.sync_error + self.weather.write_error + self.weather.no_space == 0;
+        let is_calm =
+            self.weather.slow + self.weather.sync_error + self.weather.write_error + self.weather.no_space == 0;
         let synced = process.writer.synced();
         self.tally.checkpoints += process.checkpoints;
         self.tally.renewals += process.renewals;

@@ -47,9 +47,9 @@ impl Trouble {
         error
     }
 
-    /// What a command that writes is answered.
+    /// What a command that writes is answered, in Redis's words.
     pub(super) fn refusal(self) -> CommandError {
-        CommandError::new(format!("MISCONF Errors writing to the AOF file: {}", self.error()))
+        refusal(self.error())
     }
 
     /// For people.
@@ -58,8 +58,15 @@ impl Trouble {
             Trouble::Full(error) => format!("no room for the log: {error}"),
             Trouble::Write { error, .. } => format!("writing the log failed: {error}"),
             Trouble::Broken { operation, error } => {
-                format!("{operation} the log failed: {error}; writes are accepted again once a checkpoint has succeeded")
+                format!(
+                    "{operation} the log failed: {error}; writes are accepted again once a checkpoint has succeeded"
+                )
             }
         }
     }
+}
+
+/// What a command that writes is answered when a log cannot be written because of `error`, in Redis's words.
+pub fn refusal(error: DiskError) -> CommandError {
+    CommandError::new(format!("MISCONF Errors writing to the AOF file: {error}"))
 }

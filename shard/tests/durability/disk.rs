@@ -92,9 +92,17 @@ fn change(directory: &mut BTreeMap<Name, usize>, change: Change) {
 }
 
 enum Work {
-    Write { file: usize, offset: usize, bytes: Vec<u8>, from: usize },
+    Write {
+        file: usize,
+        offset: usize,
+        bytes: Vec<u8>,
+        from: usize,
+    },
     /// The files, and the number of the first write that it need not cover.
-    Sync { files: Vec<Handle>, until: u64 },
+    Sync {
+        files: Vec<Handle>,
+        until: u64,
+    },
 }
 
 /// An open file, or the directory.

@@ -132,7 +132,8 @@ impl Disk for RingDisk {
     }
 
     fn sync(&mut self, files: Vec<Rc<File>>) {
-        let entries: Vec<_> = files.iter().map(|file| opcode::Fsync::new(types::Fd(file.as_raw_fd())).build()).collect();
+        let entries: Vec<_> =
+            files.iter().map(|file| opcode::Fsync::new(types::Fd(file.as_raw_fd())).build()).collect();
         self.round = Some(Round { outstanding: entries.len(), _files: files, failed: None });
         entries.into_iter().for_each(|entry| self.push(&entry.user_data(SYNC)));
         self.submit();
