@@ -7,7 +7,9 @@ use std::ptr::NonNull;
 use mlua::{Function, IntoLuaMulti, Lua, LuaOptions, Result, StdLib, Table, Value, ffi};
 
 use super::shared::{self, Kind, Shared, State, Stock, registry_key};
-use super::{Limits, api, base, call, failure, functions, hook, interpreter, libraries, random, tables, text, to_reply};
+use super::{
+    Limits, api, base, call, failure, functions, hook, interpreter, libraries, random, tables, text, to_reply,
+};
 
 /// What is only in the standard library of programs that scripts do not share a process with, and what Redis has
 /// removed since: finalizers and changing environments.

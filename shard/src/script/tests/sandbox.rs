@@ -24,8 +24,8 @@ fn what_is_global_is_what_redis_has() {
 #[test]
 fn what_is_dangerous_is_not_there() {
     for name in [
-        "debug", "dofile", "ffi", "getfenv", "io", "jit", "loadfile", "module", "newproxy", "package", "print", "require",
-        "setfenv",
+        "debug", "dofile", "ffi", "getfenv", "io", "jit", "loadfile", "module", "newproxy", "package", "print",
+        "require", "setfenv",
     ] {
         let message = format!("ERR user_script:1: Script attempted to access nonexistent global variable '{name}'");
         assert_eq!(error_of(&format!("return {name}")), message);
@@ -58,7 +58,8 @@ fn shared_tables_are_read_only() {
         "coroutine.wrap(function() table.x = 1 end)()",
     ] {
         let message = error_with(&engine, script, &mut FakeHost::default());
-        let expected = if script.contains("wrap") { placed.replace("1: A", "1: user_script:1: A") } else { placed.clone() };
+        let expected =
+            if script.contains("wrap") { placed.replace("1: A", "1: user_script:1: A") } else { placed.clone() };
         assert_eq!(message, expected, "{script}");
     }
     for script in [
@@ -166,7 +167,8 @@ fn unpack_checks_its_range() {
 #[test]
 fn metatables_of_basic_types_are_closed() {
     for value in ["''", "1", "true", "nil", "function() end", "coroutine.create(function() end)"] {
-        let script = format!("local m = getmetatable({value}) if m then m.__index = function() return 1 end end return 1");
+        let script =
+            format!("local m = getmetatable({value}) if m then m.__index = function() return 1 end end return 1");
         let reply = eval(&script);
         assert!(reply == ":1\r\n" || reply.contains(READ_ONLY), "{value}: {reply}");
     }
