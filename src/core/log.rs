@@ -258,10 +258,6 @@ impl Core {
     pub(super) fn advance_log(&mut self) {
         let Some(log) = &mut self.log else { return };
         log.writer.advance(self.now_ms);
-        if log.writer.trouble().is_some() != log.in_trouble {
-            self.note_log_trouble();
-        }
-        let Some(log) = &mut self.log else { return };
         let acknowledged = log.writer.acknowledged();
         while let Some(log) = &mut self.log
             && log.messages.front().is_some_and(|(position, _, _)| *position <= acknowledged)
@@ -309,6 +305,9 @@ impl Core {
             && log.writer.start(self.now_ms)
         {
             self.advance_log();
+        }
+        if self.log.as_ref().is_some_and(|log| log.writer.trouble().is_some() != log.in_trouble) {
+            self.note_log_trouble();
         }
         self.begin_checkpoint();
     }
