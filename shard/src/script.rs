@@ -231,13 +231,7 @@ impl Engine {
     }
 
     /// Calls a function. Appends exactly one reply.
-    pub fn run_function(
-        &self,
-        name: &[u8],
-        call: &ScriptCall<'_>,
-        host: &mut dyn Host,
-        reply: &mut Vec<u8>,
-    ) -> Ran {
+    pub fn run_function(&self, name: &[u8], call: &ScriptCall<'_>, host: &mut dyn Host, reply: &mut Vec<u8>) -> Ran {
         self.functions().run_function(name, call, host, reply)
     }
 
@@ -250,7 +244,6 @@ impl Engine {
         Rc::clone(&self.functions.borrow())
     }
 }
-
 
 #[cfg(test)]
 mod tests;

@@ -88,9 +88,7 @@ impl Functions {
         let libraries = self.libraries.borrow();
         let others = || libraries.iter().filter(|(other, _)| *other != name).flat_map(|(_, functions)| functions);
         match registered.iter().find(|function| others().any(|other| other.info.name == function.info.name)) {
-            Some(function) => {
-                Err(CommandError::new(format!("ERR Function {} already exists", function.info.name)))
-            }
+            Some(function) => Err(CommandError::new(format!("ERR Function {} already exists", function.info.name))),
             None => Ok(()),
         }
     }
@@ -111,13 +109,7 @@ impl Functions {
         }
     }
 
-    pub fn run_function(
-        &self,
-        name: &[u8],
-        call: &ScriptCall<'_>,
-        host: &mut dyn Host,
-        reply: &mut Vec<u8>,
-    ) -> Ran {
+    pub fn run_function(&self, name: &[u8], call: &ScriptCall<'_>, host: &mut dyn Host, reply: &mut Vec<u8>) -> Ran {
         let function = self.by_name.borrow().get(name).copied();
         match function {
             Some(function) => self.interpreter.run(Target { function, name: Name::Function(name) }, call, host, reply),
@@ -246,8 +238,10 @@ unsafe fn named_arguments(state: State) -> Result<Given, &'static [u8]> {
                 CALLBACK
             } else if key.eq_ignore_ascii_case(b"flags") {
                 if ffi::lua_type(state, VALUE) != ffi::LUA_TTABLE {
-                    return Err(b"ERR flags argument to redis.register_function must be a table representing function \
-                        flags");
+                    return Err(
+                        b"ERR flags argument to redis.register_function must be a table representing function \
+                        flags",
+                    );
                 }
                 given.flags = flags(state, VALUE)?;
                 ffi::lua_settop(state, KEY);

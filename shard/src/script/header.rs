@@ -131,8 +131,7 @@ pub fn library_header(code: &[u8]) -> Result<Header, CommandError> {
 
 /// The name of a library or function, if it may be one.
 pub(super) fn checked_name(name: &[u8]) -> Result<String, CommandError> {
-    const ERROR: &str =
-        "ERR Library names can only contain letters, numbers, or underscores(_) and must be at least one character long";
+    const ERROR: &str = "ERR Library names can only contain letters, numbers, or underscores(_) and must be at least one character long";
     let is_valid = !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     if !is_valid {
         return Err(CommandError::new(ERROR));

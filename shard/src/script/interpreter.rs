@@ -100,7 +100,10 @@ impl Interpreter {
         }
         let start = super::header(body)?.body_start;
         let function = self.compile(&body[start..]).map_err(|message| {
-            CommandError::new(format!("ERR Error compiling script (new function): {}", String::from_utf8_lossy(&message)))
+            CommandError::new(format!(
+                "ERR Error compiling script (new function): {}",
+                String::from_utf8_lossy(&message)
+            ))
         })?;
         self.scripts.borrow_mut().insert(digest, function);
         Ok(())
@@ -147,13 +150,7 @@ impl Interpreter {
         }
     }
 
-    pub fn run_script(
-        &self,
-        digest: &Digest,
-        call: &ScriptCall<'_>,
-        host: &mut dyn Host,
-        reply: &mut Vec<u8>,
-    ) -> Ran {
+    pub fn run_script(&self, digest: &Digest, call: &ScriptCall<'_>, host: &mut dyn Host, reply: &mut Vec<u8>) -> Ran {
         let function = self.scripts.borrow().get(digest).copied();
         match function {
             Some(function) => self.run(Target { function, name: Name::Script(*digest) }, call, host, reply),
@@ -220,11 +217,7 @@ impl Interpreter {
             }
             _ => code,
         };
-        let none = ScriptCall {
-            keys: Args::new(&[], &[]),
-            arguments: Args::new(&[], &[]),
-            protocol: Protocol::Resp2,
-        };
+        let none = ScriptCall { keys: Args::new(&[], &[]), arguments: Args::new(&[], &[]), protocol: Protocol::Resp2 };
         let shared = self.shared.as_ptr();
         // SAFETY: as in `run`; `source` is read only during the call.
         let (registered, message) = unsafe {
@@ -281,7 +274,9 @@ impl Interpreter {
         unsafe {
             let host: *mut (dyn Host + '_) = host;
             (*shared).run = Some(Run {
-                host: NonNull::new_unchecked(std::mem::transmute::<*mut (dyn Host + '_), *mut (dyn Host + 'static)>(host)),
+                host: NonNull::new_unchecked(std::mem::transmute::<*mut (dyn Host + '_), *mut (dyn Host + 'static)>(
+                    host,
+                )),
                 keys: std::mem::transmute::<Args<'_>, Args<'static>>(call.keys),
                 arguments: std::mem::transmute::<Args<'_>, Args<'static>>(call.arguments),
                 name: std::mem::transmute::<Name<'_>, Name<'static>>(target.name),

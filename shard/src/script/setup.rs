@@ -7,19 +7,17 @@ use std::ptr::NonNull;
 use mlua::{Function, IntoLuaMulti, Lua, LuaOptions, Result, StdLib, Table, Value, ffi};
 
 use super::shared::{self, Kind, Shared, State, Stock, registry_key};
-use super::{Limits, api, base, call, failure, functions, hook, interpreter, libraries, random, tables, text, to_reply};
+use super::{
+    Limits, api, base, call, failure, functions, hook, interpreter, libraries, random, tables, text, to_reply,
+};
 
 /// What is only in the standard library of programs that scripts do not share a process with, and what Redis has
 /// removed since: finalizers and changing environments.
 const REMOVED: [&str; 6] = ["dofile", "loadfile", "print", "newproxy", "getfenv", "setfenv"];
 
 /// Messages that Lua makes where no error can be raised. Kept alive, they need no memory when it has run out.
-const MESSAGES: [&str; 4] = [
-    "error in error handling",
-    "C stack overflow",
-    "cannot resume non-suspended coroutine",
-    "not enough memory",
-];
+const MESSAGES: [&str; 4] =
+    ["error in error handling", "C stack overflow", "cannot resume non-suspended coroutine", "not enough memory"];
 
 /// References of the registry.
 pub(super) struct References {

@@ -92,7 +92,8 @@ fn the_protocol_of_replies_is_chosen_for_one_run() {
 #[test]
 fn truncated_replies_of_a_host_do_no_harm() {
     let engine = engine();
-    for reply in [&b"*99999999\r\n:1\r\n"[..], b"$50\r\nabc", b"%9\r\n", b"*1\r\n", b"", b"?\r\n", b"=1\r\nx\r\n", b"$"] {
+    for reply in [&b"*99999999\r\n:1\r\n"[..], b"$50\r\nabc", b"%9\r\n", b"*1\r\n", b"", b"?\r\n", b"=1\r\nx\r\n", b"$"]
+    {
         for version in [2, 3] {
             let mut host = FakeHost::replying(&[("get", reply)]);
             let script = format!("redis.setresp({version}) return type(redis.call('get'))");
@@ -208,10 +209,7 @@ fn errors_are_worded_as_in_redis() {
         ("redis.setresp()", "ERR redis.setresp() requires one argument."),
         ("redis.setresp(4)", "ERR RESP version must be 2 or 3."),
         ("redis.set_repl()", "ERR redis.set_repl() requires two arguments."),
-        (
-            "redis.set_repl(9)",
-            "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.",
-        ),
+        ("redis.set_repl(9)", "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE."),
         ("redis.sha1hex()", "ERR wrong number of arguments"),
         ("redis.acl_check_cmd('nope')", "ERR Invalid command passed to redis.acl_check_cmd()"),
     ] {

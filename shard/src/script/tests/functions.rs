@@ -78,10 +78,7 @@ fn errors_while_loading_are_worded_as_in_redis() {
         ("redis.register_function{flags = {{}}}", "unknown flag given"),
         ("redis.register_function{nope = 1}", "unknown argument given to redis.register_function"),
         ("redis.register_function{1}", "unknown argument given to redis.register_function"),
-        (
-            "redis.register_function{[{}] = 1}",
-            "named argument key given to redis.register_function is not a string",
-        ),
+        ("redis.register_function{[{}] = 1}", "named argument key given to redis.register_function is not a string"),
         ("error('mine')", "user_function:2: Script attempted to access nonexistent global variable 'error'"),
         ("f.x = 1", "user_function:2: attempt to index local 'f' (a function value)"),
         ("x = 1", "user_function:2: Attempt to modify a readonly table"),

@@ -125,7 +125,9 @@ fn nothing_catches_a_kill() {
         format!("while true do load({forever}) end"),
         format!("while true do pcall(string.gsub, 'a', 'a', {forever}) end"),
         format!("while true do pcall(table.sort, {{1, 2, 3}}, {forever}) end"),
-        format!("while true do pcall(function() local t = setmetatable({{}}, {{__index = {forever}}}) return t.x end) end"),
+        format!(
+            "while true do pcall(function() local t = setmetatable({{}}, {{__index = {forever}}}) return t.x end) end"
+        ),
         format!("while true do pcall(tostring, setmetatable({{}}, {{__tostring = {forever}}})) end"),
         "while true do coroutine.wrap(function() end)() end".to_owned(),
         "while true do pcall(redis.call) end".to_owned(),
