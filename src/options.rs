@@ -64,7 +64,7 @@ struct Flags {
     /// Directory for data [default: ./ruvio-data]
     #[arg(long, env = "RUVIO_DIR")]
     dir: Option<PathBuf>,
-    /// What survives: memory (nothing is written), everysec or always [default: memory]
+    /// What survives: memory (nothing is written), everysec or always [default: everysec]
     #[arg(long, env = "RUVIO_DURABILITY", value_name = "MODE")]
     durability: Option<String>,
     /// Most memory to use, in bytes or with kb, mb, gb; 0 for no limit [default: 0]
@@ -200,8 +200,8 @@ fn options(flags: Flags, cpus: usize) -> Result<Options, String> {
         ));
     }
     let durability = match flags.durability.or(file.durability).as_deref() {
-        None | Some("memory") => Durability::Memory,
-        Some("everysec") => Durability::EverySecond,
+        Some("memory") => Durability::Memory,
+        None | Some("everysec") => Durability::EverySecond,
         Some("always") => Durability::Always,
         Some(other) => return Err(format!("--durability '{other}' is not one of memory, everysec, always")),
     };
