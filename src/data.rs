@@ -4,6 +4,7 @@
 //! lock                        held by the process that uses the directory
 //! manifest.toml               the format, the generation in force, and its number of shards
 //! generation-G/shard-K/       the files of shard K: log-POSITION and checkpoint-POSITION
+//! importing/                  what an import is making (`incoming.rs`)
 //! ```
 //!
 //! A division into another number of shards is a new generation: it comes into force with the manifest, which is
@@ -15,6 +16,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
+
+mod incoming;
+
+pub use incoming::Incoming;
 
 /// The format of the directory.
 const FORMAT: u32 = 1;
@@ -45,12 +50,7 @@ impl DataDirectory {
             .map_err(|error| format!("cannot make the data directory {shown}: {error}; choose another --dir"))?;
         let lock = File::create(path.join("lock"))
             .map_err(|error| format!("cannot write in the data directory {shown}: {error}; choose another --dir"))?;
-        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
-            rustix::io::Errno::WOULDBLOCK => {
-                format!("another process uses the data directory {shown}; stop it or choose another --dir")
-            }
-            error => format!("cannot lock the data directory {shown}: {error}"),
-        })?;
+        lock_for_this_process(&lock, path)?;
         let manifest = match read_manifest(path)? {
             Some(manifest) => manifest,
             None => {
@@ -84,6 +84,17 @@ impl DataDirectory {
     pub fn shard(&self, shard: usize) -> PathBuf {
         self.path.join(format!("generation-{}", self.manifest.generation)).join(format!("shard-{shard}"))
     }
+}
+
+/// Locks a directory's file for this process alone; an error is one line.
+fn lock_for_this_process(lock: &File, path: &Path) -> Result<(), String> {
+    let shown = path.display();
+    rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
+        rustix::io::Errno::WOULDBLOCK => {
+            format!("another process uses the data directory {shown}; stop it or choose another --dir")
+        }
+        error => format!("cannot lock the data directory {shown}: {error}"),
+    })
 }
 
 fn read_manifest(path: &Path) -> Result<Option<Manifest>, String> {

@@ -10,6 +10,7 @@ mod commands;
 mod configuration;
 mod core;
 mod data;
+mod import;
 mod machine;
 mod memory;
 mod options;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
             print!("{text}");
             Ok(())
         }
+        options::Asked::Import(import) => import::run(&import),
         options::Asked::Run(options) => start::run(*options, &cpus),
     });
     match result {

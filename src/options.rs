@@ -3,22 +3,57 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use ruvio_shard::settings::EvictionPolicy;
 use serde::Deserialize;
 
-/// Most databases a server may have.
-const MAX_DATABASES: usize = 1024;
+use crate::import::Import;
 
-/// The flags; each is also a variable of the environment and a key of the file.
-#[derive(Parser, Debug, Default, Deserialize)]
+/// Most databases a server may have.
+pub const MAX_DATABASES: usize = 1024;
+
+/// The databases of a server that is told no other number.
+pub const DEFAULT_DATABASES: usize = 16;
+
+/// The command line: the server's flags, or another task with its own.
+#[derive(Parser, Debug)]
 #[command(
     name = "ruvio",
     version,
     about = "A Redis-compatible server: shared-nothing, one thread a core",
-    allow_negative_numbers = true
+    allow_negative_numbers = true,
+    disable_help_subcommand = true
 )]
+struct CommandLine {
+    #[command(flatten)]
+    flags: Flags,
+    #[command(subcommand)]
+    task: Option<Task>,
+}
+
+/// What the program does instead of serving.
+#[derive(Subcommand, Debug)]
+enum Task {
+    /// Makes a data directory of an RDB file that Redis wrote
+    ///
+    /// What has no place here, such as streams, is named. After an error nothing is left of the import.
+    Import {
+        /// The RDB file
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// The data directory to make; it must hold no data
+        #[arg(long, env = "RUVIO_DIR")]
+        dir: PathBuf,
+        /// Number of shards that the data are divided into [default: the cores it may run on]
+        #[arg(long, env = "RUVIO_SHARDS", value_name = "N")]
+        shards: Option<usize>,
+    },
+}
+
+/// The flags; each is also a variable of the environment and a key of the file.
+#[derive(Args, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Flags {
     /// Address to listen on [default: 127.0.0.1]
@@ -116,14 +151,29 @@ pub struct Options {
 pub enum Asked {
     /// To run.
     Run(Box<Options>),
+    /// To import a file of Redis.
+    Import(Import),
     /// To print this and end.
     Print(String),
 }
 
 /// Reads the process's command line and environment, and the file they name. An error is one line.
 pub fn read(cpus: usize) -> Result<Asked, String> {
-    match Flags::try_parse() {
-        Ok(flags) => options(flags, cpus).map(|options| Asked::Run(Box::new(options))),
+    let parsed = CommandLine::command().try_get_matches().and_then(|matches| {
+        let command_line = CommandLine::from_arg_matches(&matches)?;
+        Ok((command_line, matches))
+    });
+    match parsed {
+        Ok((CommandLine { flags, task: None }, _)) => options(flags, cpus).map(|options| Asked::Run(Box::new(options))),
+        Ok((CommandLine { task: Some(task), .. }, matches)) => {
+            check_no_flags(&matches)?;
+            match task {
+                Task::Import { file, dir, shards } => {
+                    let shards = checked_shards(shards.unwrap_or(cpus))?;
+                    Ok(Asked::Import(Import { file, directory: dir, shards }))
+                }
+            }
+        }
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             Ok(Asked::Print(error.to_string()))
         }
@@ -136,6 +186,26 @@ pub fn read(cpus: usize) -> Result<Asked, String> {
     }
 }
 
+/// Refuses flags of the server in front of another task, which has no use for them.
+fn check_no_flags(matches: &ArgMatches) -> Result<(), String> {
+    let given = |name: &&str| matches.value_source(name) == Some(ValueSource::CommandLine);
+    match matches.ids().map(|id| id.as_str()).filter(|name| matches.try_contains_id(name).is_ok()).find(given) {
+        Some(flag) => Err(format!(
+            "--{} is for the server, not for `ruvio {}` (see ruvio --help)",
+            flag.replace('_', "-"),
+            matches.subcommand_name().unwrap_or_default()
+        )),
+        None => Ok(()),
+    }
+}
+
+fn checked_shards(shards: usize) -> Result<usize, String> {
+    if shards == 0 || shards > crate::memory::MAX_CORES {
+        return Err(format!("--shards must be 1 to {}, not {shards}", crate::memory::MAX_CORES));
+    }
+    Ok(shards)
+}
+
 fn options(flags: Flags, cpus: usize) -> Result<Options, String> {
     let file = match &flags.config {
         Some(path) => read_file(path)?,
@@ -145,10 +215,7 @@ fn options(flags: Flags, cpus: usize) -> Result<Options, String> {
     if port == 0 {
         return Err("port 0 is no port to listen on; choose one from 1 to 65535".into());
     }
-    let shards = flags.shards.or(file.shards).unwrap_or(cpus);
-    if shards == 0 || shards > crate::memory::MAX_CORES {
-        return Err(format!("--shards must be 1 to {}, not {shards}", crate::memory::MAX_CORES));
-    }
+    let shards = checked_shards(flags.shards.or(file.shards).unwrap_or(cpus))?;
     let shard_port_base = match flags.shard_port_base.or(file.shard_port_base) {
         Some(base) => base,
         None => port
@@ -191,7 +258,7 @@ fn options(flags: Flags, cpus: usize) -> Result<Options, String> {
         Some("allow") => true,
         Some(other) => return Err(format!("--cross-slot '{other}' is not one of deny, allow")),
     };
-    let databases = flags.databases.or(file.databases).unwrap_or(16);
+    let databases = flags.databases.or(file.databases).unwrap_or(DEFAULT_DATABASES);
     if databases == 0 || databases > MAX_DATABASES {
         return Err(format!("--databases must be 1 to {MAX_DATABASES}, not {databases}"));
     }
@@ -273,7 +340,7 @@ mod tests {
         let read = |flags: &[&str]| {
             let mut words = vec!["ruvio", "--config", file.path().to_str().expect("a path")];
             words.extend(flags);
-            options(Flags::try_parse_from(words).expect("flags"), 4).expect("options")
+            options(CommandLine::try_parse_from(words).expect("flags").flags, 4).expect("options")
         };
         let both = read(&["--port", "7001"]);
         assert_eq!((both.port, both.maxmemory, both.shard_port_base, both.shards), (7001, 1 << 20, 9000, 4));
@@ -292,7 +359,7 @@ mod tests {
             (&["--config", "/nonexistent.toml"], "cannot read"),
         ] {
             let words = [&["ruvio"], words].concat();
-            let error = options(Flags::try_parse_from(words).expect("flags"), 4).expect_err("refused");
+            let error = options(CommandLine::try_parse_from(words).expect("flags").flags, 4).expect_err("refused");
             assert!(error.contains(part) && !error.contains('\n'), "{error}");
         }
     }

@@ -18,6 +18,7 @@ mod geo;
 mod hash_expiry;
 mod hashes;
 mod hyperloglogs;
+mod import;
 mod info;
 mod keys;
 mod lists;

@@ -56,7 +56,7 @@ pub struct Image {
 
 impl Image {
     /// An empty image whose file begins with `header`.
-    pub(crate) fn new(header: &Header) -> Image {
+    pub fn new(header: &Header) -> Image {
         let mut image = Image {
             out: header.encode_as(MAGIC).to_vec(),
             offset: 0,
@@ -83,7 +83,7 @@ impl Image {
     }
 
     /// Adds an entry of database `database`.
-    pub(crate) fn save(&mut self, database: usize, entry: EntryRef<'_>) {
+    pub fn save(&mut self, database: usize, entry: EntryRef<'_>) {
         if self.abandoned {
             return;
         }
@@ -108,7 +108,7 @@ impl Image {
     }
 
     /// Adds the last block.
-    pub(crate) fn end(&mut self) {
+    pub fn end(&mut self) {
         if self.abandoned {
             return;
         }
