@@ -3,12 +3,14 @@
 //! ```text
 //! lock                        held by the process that uses the directory
 //! manifest.toml               the format, the generation in force, and its number of shards
+//! functions.rdb               the libraries of functions, as FUNCTION DUMP gives them
 //! generation-G/shard-K/       the files of shard K: log-POSITION and checkpoint-POSITION
 //! importing/                  what an import is making (`incoming.rs`)
+//! removed-N/                  what `ruvio check --repair` took out
 //! ```
 //!
-//! A division into another number of shards is a new generation: it comes into force with the manifest, which is
-//! replaced as a whole, and the files of other generations are of no use then.
+//! A division into another number of shards is a new generation (`division.rs`): it comes into force with the manifest,
+//! which is replaced as a whole, and the files of other generations are of no use then.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -17,28 +19,42 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
+use crate::memory::MAX_CORES;
+
+mod division;
 mod incoming;
 
+pub use division::Division;
 pub use incoming::Incoming;
 
 /// The format of the directory.
 const FORMAT: u32 = 1;
 
 const MANIFEST: &str = "manifest.toml";
+const LIBRARIES: &str = "functions.rdb";
+
+/// A manifest in the making.
+const NEXT_MANIFEST: &str = "manifest.new";
+
+const LOCK: &str = "lock";
 
 /// What is in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Manifest {
+pub struct Manifest {
     format: u32,
-    generation: u64,
-    shards: usize,
+    /// The number of the division into shards.
+    pub generation: u64,
+    /// How many shards it has.
+    pub shards: usize,
 }
 
 /// A data directory that this process uses.
 #[derive(Debug)]
 pub struct DataDirectory {
     path: PathBuf,
+    /// What is in force, once the data are divided so.
     manifest: Manifest,
+    division: Option<Division>,
     _lock: File,
 }
 
@@ -48,41 +64,78 @@ impl DataDirectory {
         let shown = path.display();
         fs::create_dir_all(path)
             .map_err(|error| format!("cannot make the data directory {shown}: {error}; choose another --dir"))?;
-        let lock = File::create(path.join("lock"))
-            .map_err(|error| format!("cannot write in the data directory {shown}: {error}; choose another --dir"))?;
-        lock_for_this_process(&lock, path)?;
-        let manifest = match read_manifest(path)? {
-            Some(manifest) => manifest,
-            None => {
-                let manifest = Manifest { format: FORMAT, generation: 1, shards };
-                write_manifest(path, &manifest)
-                    .map_err(|error| format!("cannot write {}: {error}", path.join(MANIFEST).display()))?;
-                manifest
-            }
+        let lock = lock(path)?;
+        let wanted = Manifest { format: FORMAT, generation: 1, shards };
+        let Some(found) = read_manifest(path)? else {
+            begin(path, &wanted)?;
+            return Ok(DataDirectory { path: path.to_owned(), manifest: wanted, division: None, _lock: lock });
         };
-        if manifest.shards != shards {
-            return Err(format!(
-                "the data in {shown} is divided into {} shards; start with --shards {0}",
-                manifest.shards
-            ));
+        check_shards(path, &found)?;
+        if found.shards == shards {
+            return Ok(DataDirectory { path: path.to_owned(), manifest: found, division: None, _lock: lock });
         }
-        let directory = DataDirectory { path: path.to_owned(), manifest, _lock: lock };
-        for shard in 0..shards {
-            let shard = directory.shard(shard);
-            fs::create_dir_all(&shard).map_err(|error| format!("cannot make {}: {error}", shard.display()))?;
-        }
-        sync_directory(path).map_err(|error| format!("cannot sync {shown}: {error}"))?;
-        Ok(directory)
+        let generation =
+            found.generation.checked_add(1).ok_or_else(|| format!("no generation is left for the data in {shown}"))?;
+        let manifest = Manifest { generation, ..wanted };
+        let division = Division::begin(path.to_owned(), found, manifest)
+            .map_err(|error| format!("cannot make generation {generation} in {shown}: {error}"))?;
+        Ok(DataDirectory { path: path.to_owned(), manifest, division: Some(division), _lock: lock })
     }
 
-    /// The division in force.
+    /// The division into shards that is in force, or will be at the end of [`DataDirectory::division`].
     pub fn generation(&self) -> u64 {
         self.manifest.generation
     }
 
     /// Where a shard's files are.
     pub fn shard(&self, shard: usize) -> PathBuf {
-        self.path.join(format!("generation-{}", self.manifest.generation)).join(format!("shard-{shard}"))
+        shard_path(&self.path, self.manifest.generation, shard)
+    }
+
+    /// The division that the data have to go through first, where they are of another number of shards.
+    pub fn division(&self) -> Option<&Division> {
+        self.division.as_ref()
+    }
+
+    /// Removes what is of no use: generations that are not in force, an import and a manifest that were not made to their
+    /// end.
+    pub fn remove_leftovers(&self) -> io::Result<()> {
+        match fs::remove_file(self.path.join(NEXT_MANIFEST)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        incoming::remove_leftover(&self.path)?;
+        for (generation, path) in generations(&self.path)? {
+            if generation != self.manifest.generation {
+                fs::remove_dir_all(path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl DataDirectory {
+    /// The libraries of functions as they were written, if they were.
+    ///
+    /// # Errors
+    /// That they cannot be read, in one line.
+    pub fn read_libraries(&self) -> Result<Option<Vec<u8>>, String> {
+        let path = self.path.join(LIBRARIES);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(format!("cannot read {}: {error}", path.display())),
+        }
+    }
+
+    /// Puts the libraries of functions on stable storage, in place of those before.
+    pub fn write_libraries(&self, bytes: &[u8]) -> io::Result<()> {
+        replace_file(&self.path, LIBRARIES, bytes)
+    }
+
+    /// Where the libraries of functions are.
+    pub fn libraries_path(&self) -> PathBuf {
+        self.path.join(LIBRARIES)
     }
 }
 
@@ -91,13 +144,80 @@ fn lock_for_this_process(lock: &File, path: &Path) -> Result<(), String> {
     let shown = path.display();
     rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
         rustix::io::Errno::WOULDBLOCK => {
-            format!("another process uses the data directory {shown}; stop it or choose another --dir")
+            format!("another process uses the data directory {shown}; stop it or choose another directory")
         }
         error => format!("cannot lock the data directory {shown}: {error}"),
     })
 }
 
-fn read_manifest(path: &Path) -> Result<Option<Manifest>, String> {
+/// Locks a directory for this process alone; an error is one line.
+pub fn lock(path: &Path) -> Result<File, String> {
+    let shown = path.display();
+    let lock = File::create(path.join(LOCK))
+        .map_err(|error| format!("cannot write in the data directory {shown}: {error}; choose another directory"))?;
+    lock_for_this_process(&lock, path).map(|()| lock)
+}
+
+/// Locks a directory without changing anything in it; `None` where no process has used it yet.
+pub fn lock_as_it_is(path: &Path) -> Result<Option<File>, String> {
+    match File::open(path.join(LOCK)) {
+        Ok(lock) => lock_for_this_process(&lock, path).map(|()| Some(lock)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("cannot open {}: {error}", path.join(LOCK).display())),
+    }
+}
+
+/// Makes the folders of the first generation, and puts it into force.
+fn begin(path: &Path, manifest: &Manifest) -> Result<(), String> {
+    let shown = path.display();
+    let failed = |error: io::Error| format!("cannot write in the data directory {shown}: {error}");
+    for (generation, folder) in generations(path).map_err(failed)? {
+        for shard in fs::read_dir(&folder).map_err(failed)? {
+            let shard = shard.map_err(failed)?.path();
+            if fs::read_dir(&shard).map_err(failed)?.next().is_some() {
+                return Err(format!(
+                    "{shown} has data of generation {generation}, but no {MANIFEST} that says how they are divided; restore \
+                     it from a backup"
+                ));
+            }
+        }
+    }
+    let make = || -> io::Result<()> {
+        for shard in 0..manifest.shards {
+            fs::create_dir_all(shard_path(path, manifest.generation, shard))?;
+        }
+        sync_directory(&generation_path(path, manifest.generation))?;
+        write_manifest(path, manifest)
+    };
+    make().map_err(failed)
+}
+
+/// Whether the folders of all shards are there.
+pub fn check_shards(path: &Path, manifest: &Manifest) -> Result<(), String> {
+    let mut folders = (0..manifest.shards).map(|shard| shard_path(path, manifest.generation, shard));
+    match folders.find(|folder| !folder.is_dir()) {
+        None => Ok(()),
+        Some(missing) => Err(format!("{} is missing; restore it from a backup", missing.display())),
+    }
+}
+
+/// Where the files of a generation are.
+fn generation_path(path: &Path, generation: u64) -> PathBuf {
+    path.join(format!("generation-{generation}"))
+}
+
+/// Where the files of a shard of a generation are.
+pub fn shard_path(path: &Path, generation: u64, shard: usize) -> PathBuf {
+    generation_path(path, generation).join(format!("shard-{shard}"))
+}
+
+/// The generations that there are files of: their numbers and folders, in order.
+pub fn generations(path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    numbered(path, "generation-", 10)
+}
+
+/// What is in force in a directory; `None` where nothing is yet. An error is one line.
+pub fn read_manifest(path: &Path) -> Result<Option<Manifest>, String> {
     let file = path.join(MANIFEST);
     let text = match fs::read_to_string(&file) {
         Ok(text) => text,
@@ -109,17 +229,27 @@ fn read_manifest(path: &Path) -> Result<Option<Manifest>, String> {
     if manifest.format != FORMAT {
         return Err(format!("{} has format {}; this program reads format {FORMAT}", file.display(), manifest.format));
     }
+    if manifest.shards == 0 || manifest.shards > MAX_CORES {
+        let shards = manifest.shards;
+        return Err(format!("{} is damaged: it names {shards} shards; restore it from a backup", file.display()));
+    }
     Ok(Some(manifest))
 }
 
 fn write_manifest(path: &Path, manifest: &Manifest) -> io::Result<()> {
     let text = toml::to_string(manifest).map_err(io::Error::other)?;
-    let new = path.join("manifest.new");
+    replace_file(path, MANIFEST, text.as_bytes())
+}
+
+/// Replaces a file of a directory as a whole; afterwards it is on stable storage.
+fn replace_file(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let path = directory.join(name);
+    let new = path.with_extension("new");
     let mut file = File::create(&new)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(bytes)?;
     file.sync_all()?;
-    fs::rename(&new, path.join(MANIFEST))?;
-    sync_directory(path)
+    fs::rename(&new, &path)?;
+    sync_directory(directory)
 }
 
 /// Puts on stable storage which files a directory holds.
@@ -129,29 +259,30 @@ pub fn sync_directory(path: &Path) -> io::Result<()> {
 
 /// The segments of a shard's log in its directory: their positions and files, in order.
 pub fn segments(directory: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
-    files(directory, "log-")
+    numbered(directory, "log-", 16)
 }
 
 /// The checkpoints of a shard in its directory: their positions and files, in order.
 pub fn checkpoints(directory: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
-    files(directory, "checkpoint-")
+    numbered(directory, "checkpoint-", 16)
 }
 
-fn files(directory: &Path, prefix: &str) -> io::Result<Vec<(u64, PathBuf)>> {
-    let mut files = Vec::new();
+/// The entries of a directory whose names are `prefix` and a number: the numbers and paths, in order.
+fn numbered(directory: &Path, prefix: &str, base: u32) -> io::Result<Vec<(u64, PathBuf)>> {
+    let mut found = Vec::new();
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
-        let position = path
+        let number = path
             .file_name()
             .and_then(|name| name.to_str())
             .and_then(|name| name.strip_prefix(prefix))
-            .and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        if let Some(position) = position {
-            files.push((position, path));
+            .and_then(|digits| u64::from_str_radix(digits, base).ok());
+        if let Some(number) = number {
+            found.push((number, path));
         }
     }
-    files.sort();
-    Ok(files)
+    found.sort();
+    Ok(found)
 }
 
 /// The file of the checkpoint at `position`.

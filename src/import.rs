@@ -18,6 +18,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use ruvio_shard::access;
 use ruvio_shard::entry::Header;
 use ruvio_shard::rdb::{self, LoadError, Reader};
+use ruvio_shard::script::Limits;
 use ruvio_shard::settings::Settings;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -25,6 +26,7 @@ use self::dump::{Dump, Key, Record};
 use self::progress::Progress;
 use self::source::Problem;
 use crate::data::Incoming;
+use crate::functions::{Library, LibrarySet, payload};
 
 /// What is to be imported, and where to.
 #[derive(Debug)]
@@ -70,7 +72,7 @@ pub fn run(import: &Import) -> Result<(), String> {
     let of_file = |problem: Problem| format!("{shown}: {problem}");
     let mut dump = Dump::open(file, metadata.len()).map_err(of_file)?;
     let mut incoming = Incoming::begin(&import.directory, import.shards)?;
-    let mut importer = Importer { now_ms: now_ms(), settings: Settings::default(), counts: Counts::default() };
+    let mut importer = Importer::new(now_ms());
     let progress = Progress::new(metadata.len());
     loop {
         if interrupted.load(Ordering::Relaxed) {
@@ -85,7 +87,8 @@ pub fn run(import: &Import) -> Result<(), String> {
             Err(Failure::Target(problem)) => return Err(problem),
         }
     }
-    incoming.complete()?;
+    let libraries = (importer.libraries.len() > 0).then(|| payload::write(&importer.libraries));
+    incoming.complete(libraries.as_deref())?;
     drop(progress);
     importer.counts.bytes = dump.offset();
     println!("{}", summary(import, &importer.counts, started.elapsed()));
@@ -121,19 +124,38 @@ enum Step {
 struct Importer {
     now_ms: i64,
     settings: Settings,
+    libraries: LibrarySet,
     counts: Counts,
 }
 
 impl Importer {
+    fn new(now_ms: i64) -> Importer {
+        Importer { now_ms, settings: Settings::default(), libraries: LibrarySet::default(), counts: Counts::default() }
+    }
+
     /// Takes one record of the file.
     fn step(&mut self, dump: &mut Dump<impl Read>, incoming: &mut Incoming) -> Result<Step, Failure> {
         match dump.next()? {
             Record::Key(key) => self.key(&key, dump, incoming),
+            Record::Library(code) => Ok(self.library(&code)),
             Record::Foreign(what) => {
                 self.counts.skipped += 1;
                 Ok(Step::Skipped(what))
             }
             Record::End => Ok(Step::End),
+        }
+    }
+
+    /// Takes a library of functions, if it can be loaded here.
+    fn library(&mut self, code: &[u8]) -> Step {
+        let added = Library::new(code, Limits::default()).and_then(|library| self.libraries.add(library, false));
+        match added {
+            Ok(()) => Step::More,
+            Err(error) => {
+                self.counts.skipped += 1;
+                let line = code.split(|&byte| byte == b'\n').next().unwrap_or_default().escape_ascii();
+                Step::Skipped(format!("function library '{line}': {error}"))
+            }
         }
     }
 

@@ -6,16 +6,19 @@
 
 use std::process::ExitCode;
 
+mod check;
 mod commands;
 mod configuration;
 mod core;
 mod data;
+mod functions;
 mod import;
 mod machine;
 mod memory;
 mod options;
 mod process;
 mod registry;
+mod scripts;
 mod start;
 mod wire;
 
@@ -26,13 +29,14 @@ fn main() -> ExitCode {
     let result = start::allowed_cpus().and_then(|cpus| match options::read(cpus.len())? {
         options::Asked::Print(text) => {
             print!("{text}");
-            Ok(())
+            Ok(ExitCode::SUCCESS)
         }
-        options::Asked::Import(import) => import::run(&import),
-        options::Asked::Run(options) => start::run(*options, &cpus),
+        options::Asked::Check { directory, repair } => Ok(ExitCode::from(check::run(&directory, repair) as u8)),
+        options::Asked::Import(import) => import::run(&import).map(|()| ExitCode::SUCCESS),
+        options::Asked::Run(options) => start::run(*options, &cpus).map(|()| ExitCode::SUCCESS),
     });
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("ruvio: {error}");
             ExitCode::FAILURE

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+pub use ruvio_shard::log::Durability;
 use ruvio_shard::settings::EvictionPolicy;
 use serde::Deserialize;
 
@@ -36,6 +37,17 @@ struct CommandLine {
 /// What the program does instead of serving.
 #[derive(Subcommand, Debug)]
 enum Task {
+    /// Reads a data directory that no server uses, and says what it holds and what is wrong with it
+    ///
+    /// The exit code is 0 where a server can start with it, 1 where something is damaged, and 2 where it cannot be read.
+    Check {
+        /// The data directory
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+        /// End damaged logs where they can still be read; what stood behind is moved to DIR/removed-N
+        #[arg(long)]
+        repair: bool,
+    },
     /// Makes a data directory of an RDB file that Redis wrote
     ///
     /// What has no place here, such as streams, is named. After an error nothing is left of the import.
@@ -96,28 +108,6 @@ struct Flags {
     config: Option<PathBuf>,
 }
 
-/// What survives a crash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// Nothing is written.
-    Memory,
-    /// Replies are sent once their writes are with the kernel, which is told to store them every second.
-    EverySecond,
-    /// Replies are sent once their writes are on stable storage.
-    Always,
-}
-
-impl Durability {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Durability::Memory => "memory",
-            Durability::EverySecond => "everysec",
-            Durability::Always => "always",
-        }
-    }
-}
-
 /// What the server was started with.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -151,6 +141,13 @@ pub struct Options {
 pub enum Asked {
     /// To run.
     Run(Box<Options>),
+    /// To check a data directory.
+    Check {
+        /// Where it is.
+        directory: PathBuf,
+        /// Whether to repair it.
+        repair: bool,
+    },
     /// To import a file of Redis.
     Import(Import),
     /// To print this and end.
@@ -168,6 +165,7 @@ pub fn read(cpus: usize) -> Result<Asked, String> {
         Ok((CommandLine { task: Some(task), .. }, matches)) => {
             check_no_flags(&matches)?;
             match task {
+                Task::Check { directory, repair } => Ok(Asked::Check { directory, repair }),
                 Task::Import { file, dir, shards } => {
                     let shards = checked_shards(shards.unwrap_or(cpus))?;
                     Ok(Asked::Import(Import { file, directory: dir, shards }))

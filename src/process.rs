@@ -1,16 +1,21 @@
 //! What all cores of the process share: how it was started, its counters, and the cores' inboxes.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use ruvio_shard::error::CommandError;
+
 use crate::configuration::Configuration;
 use crate::core::mailbox::Mailbox;
+use crate::core::script::beside::BusyShards;
 use crate::core::slow_log::SlowLog;
 use crate::core::subscriber_counts::SubscriberCounts;
 use crate::data::DataDirectory;
+use crate::functions::{Libraries, LibrarySet, payload};
 use crate::options::Options;
+use crate::scripts::ScriptCache;
 
 /// The state that cores share. Nothing here is touched on the path of a command that stays on its core, but flags that
 /// are only read there.
@@ -31,10 +36,15 @@ pub struct Process {
     pub shard_ids: Vec<String>,
     /// When it started.
     pub started: Instant,
-    /// Shards that still read their data.
+    /// Shards that do not serve yet, because data are read.
     pub loading: AtomicUsize,
+    /// Those of them that have not come to the end of their files.
+    pub reading: AtomicUsize,
     /// The directory of the data, where data is kept.
     pub data: Option<DataDirectory>,
+    /// Shards whose log cannot be written, and the number of the error of the last that came to it.
+    pub log_troubles: AtomicUsize,
+    pub log_error: AtomicI32,
     /// When a shard's last checkpoint ended, in seconds since the epoch; at first, when the process started.
     pub last_save_s: AtomicU64,
     /// The processors that it may run on.
@@ -57,6 +67,14 @@ pub struct Process {
     pub tracked_keys: AtomicUsize,
     /// Most memory that was seen in use, in bytes.
     pub peak_memory: AtomicU64,
+    /// The scripts that are known.
+    pub scripts: ScriptCache,
+    /// The libraries of functions.
+    pub libraries: Libraries,
+    /// The shards that have run a script for too long.
+    pub busy: BusyShards,
+    /// Whether scripts end with the process, whatever they have done (`SHUTDOWN NOSAVE`).
+    pub abandons_scripts: AtomicBool,
     /// Slow commands.
     pub slow_log: Mutex<SlowLog>,
     next_client: AtomicU64,
@@ -85,8 +103,11 @@ impl Process {
             shard_ids: (0..options.shards).map(identifiers).collect(),
             configuration: RwLock::new(Arc::new(configuration)),
             loading: AtomicUsize::new(if data.is_some() { options.shards } else { 0 }),
+            reading: AtomicUsize::new(options.shards),
             data,
             failure: Mutex::new(None),
+            log_troubles: AtomicUsize::new(0),
+            log_error: AtomicI32::new(0),
             last_save_s: AtomicU64::new((now_ms() / 1000).max(0) as u64),
             cpus,
             started: Instant::now(),
@@ -98,6 +119,10 @@ impl Process {
             tracking_clients: AtomicUsize::new(0),
             tracked_keys: AtomicUsize::new(0),
             peak_memory: AtomicU64::new(0),
+            scripts: ScriptCache::default(),
+            libraries: Libraries::default(),
+            busy: BusyShards::new(options.shards),
+            abandons_scripts: AtomicBool::new(false),
             slow_log: Mutex::new(slow_log),
             next_client: AtomicU64::new(1),
             next_flush: AtomicU64::new(0),
@@ -114,6 +139,21 @@ impl Process {
     /// A number no other flush has.
     pub fn next_flush(&self) -> u64 {
         self.next_flush.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Changes the libraries, once they are kept where data is kept.
+    ///
+    /// # Errors
+    /// Those of `change`, and that the libraries could not be written; then they are as before.
+    pub fn change_libraries(
+        &self,
+        change: impl FnOnce(&mut LibrarySet) -> Result<(), CommandError>,
+    ) -> Result<(), CommandError> {
+        self.libraries.change(change, |libraries| {
+            let Some(data) = &self.data else { return Ok(()) };
+            data.write_libraries(&payload::write(libraries))
+                .map_err(|error| CommandError::new(format!("MISCONF the libraries could not be written: {error}")))
+        })
     }
 
     /// The configuration as it is now.

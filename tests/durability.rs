@@ -1,23 +1,19 @@
 //! What is kept when the process ends, on a server with two shards.
 
-use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::support::{Connection, Options, Server, Value, encode_command, wait_until};
+use tempfile::TempDir;
+
+use crate::support::stored::{Snapshot, assert_same, content, fill, wait_until_loaded};
+use crate::support::{Connection, Options, PortBlock, Server, Value, encode_command, wait_until};
 
 const MODES: [&str; 2] = ["everysec", "always"];
 
 fn server(mode: &str) -> Server {
     Server::with(&Options { arguments: &["--durability", mode], ..Options::default() })
-}
-
-/// Waits until the data is read.
-fn wait_until_loaded(server: &Server) {
-    wait_until("the data to be read", || server.info_number("loading") == 0);
 }
 
 /// The files of the shards' logs.
@@ -32,65 +28,11 @@ fn segments(server: &Server) -> Vec<PathBuf> {
     files
 }
 
-#[track_caller]
-fn assert_same(found: &[String], expected: &[String], when: &str) {
-    let [found, expected] = [found, expected].map(|lines| lines.iter().collect::<BTreeSet<_>>());
-    let missing: Vec<_> = expected.difference(&found).take(3).collect();
-    let unexpected: Vec<_> = found.difference(&expected).take(3).collect();
-    assert!(missing.is_empty() && unexpected.is_empty(), "{when}: missing {missing:?}, unexpected {unexpected:?}");
-}
-
-/// Everything there is, in a form that can be compared.
-fn content(server: &Server) -> Vec<String> {
-    let mut connection = server.connect();
-    let mut content = Vec::new();
-    for database in 0..3 {
-        connection.line(&format!("SELECT {database}"));
-        let keys = connection.line("KEYS *").sorted();
-        for key in keys.elements() {
-            let key = key.text();
-            let value = match connection.call(&["TYPE", key]) {
-                Value::Simple(kind) if kind == "string" => connection.call(&["GET", key]),
-                Value::Simple(kind) if kind == "list" => connection.call(&["LRANGE", key, "0", "-1"]),
-                Value::Simple(kind) if kind == "set" => connection.call(&["SMEMBERS", key]).sorted(),
-                Value::Simple(kind) if kind == "hash" => connection.call(&["HGETALL", key]).sorted_pairs(),
-                Value::Simple(kind) if kind == "zset" => connection.call(&["ZRANGE", key, "0", "-1", "WITHSCORES"]),
-                kind => kind,
-            };
-            let deadline = connection.call(&["PEXPIRETIME", key]);
-            content.push(format!("{database} {key} {value:?} {deadline:?}"));
-        }
-    }
-    content
-}
-
 #[test]
 fn everything_is_there_again_after_a_kill_and_after_an_end_in_order() {
     for mode in MODES {
         let mut server = server(mode);
-        let mut connection = server.connect();
-        for index in 0..200 {
-            for line in [
-                format!("SET string:{index} value"),
-                format!("SET expiring:{index} value EX 1000"),
-                format!("INCRBY counter:{} {index}", index % 7),
-                format!("RPUSH list:{} {index}", index % 5),
-                format!("SADD set:{} {index} a b c", index % 5),
-                format!("SPOP set:{}", index % 5),
-                format!("HSET hash:{} field:{index} {index}", index % 5),
-                format!("ZADD sorted:{} {index} member:{index}", index % 5),
-                format!("ZPOPMIN sorted:{}", index % 3),
-                format!("DEL string:{}", index / 2),
-                format!("LIMIT limit:{index} 5 1000000"),
-                format!("SETV versioned:{index} {index}"),
-            ] {
-                let reply = connection.line(&line);
-                assert!(!matches!(reply, Value::Error(_)), "{line}: {reply:?}");
-            }
-        }
-        connection.pipeline(["SELECT 1", "SET one 1", "SET gone 1", "SWAPDB 1 2", "SET gone 1", "FLUSHDB", "SELECT 0"]);
-        connection.pipeline(["MULTI", "SET {t}a 1", "INCR {t}a", "PING", "DEL {t}a", "SET {t}b 2", "EXEC"]);
-        connection.line("RENAME {t}b {t}c");
+        fill(&server, 200);
         let before = content(&server);
         server.kill_and_restart();
         wait_until_loaded(&server);
@@ -102,72 +44,6 @@ fn everything_is_there_again_after_a_kill_and_after_an_end_in_order() {
         server.restart();
         wait_until_loaded(&server);
         assert_same(&content(&server), &before, &format!("after an end in order, {mode}"));
-    }
-}
-
-#[test]
-fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
-    for mode in MODES {
-        let mut server = server(mode);
-        server.connect().pipeline(["SET {a}one 1000000", "SET {a}other 0", "SET {b}one 1000000", "SET {b}other 0"]);
-        for round in 0..5 {
-            let ended = AtomicBool::new(false);
-            let acknowledged: Vec<i64> = std::thread::scope(|scope| {
-                let writers: Vec<_> = (0..4)
-                    .map(|writer| {
-                        let (mut connection, ended) = (server.connect(), &ended);
-                        scope.spawn(move || {
-                            let tag = ["{a}", "{b}"][writer % 2];
-                            let mut acknowledged = 0;
-                            while !ended.load(Ordering::Relaxed) {
-                                let mut frames = encode_command(&["INCR", &format!("{tag}n:{round}:{writer}")]);
-                                frames.extend(encode_command(&[
-                                    "TRANSFER",
-                                    &format!("{tag}one"),
-                                    &format!("{tag}other"),
-                                    "1",
-                                ]));
-                                if connection.try_send(&frames).is_err() {
-                                    break;
-                                }
-                                match connection.try_read_value() {
-                                    Ok(Value::Integer(number)) => acknowledged = number,
-                                    _ => break,
-                                }
-                                if connection.try_read_value().is_err() {
-                                    break;
-                                }
-                            }
-                            acknowledged
-                        })
-                    })
-                    .collect();
-                let mut observer = server.connect();
-                wait_until("some writes", || {
-                    !observer.call(&["GET", &format!("{{b}}n:{round}:3")]).is_null()
-                        && observer.call(&["GET", &format!("{{b}}n:{round}:3")]).text().parse::<i64>().unwrap() > 50
-                });
-                let killed = Command::new("kill").args(["-9", &server.process_id().to_string()]).status();
-                assert!(killed.expect("kill").success());
-                ended.store(true, Ordering::Relaxed);
-                writers.into_iter().map(|writer| writer.join().expect("a writer")).collect()
-            });
-            server.kill_and_restart();
-            wait_until_loaded(&server);
-            let mut connection = server.connect();
-            for (writer, acknowledged) in acknowledged.into_iter().enumerate() {
-                let tag = ["{a}", "{b}"][writer % 2];
-                let there: i64 = connection.call(&["GET", &format!("{tag}n:{round}:{writer}")]).text().parse().unwrap();
-                assert!((acknowledged..=acknowledged + 1).contains(&there), "{mode}: {there} of {acknowledged}");
-            }
-            for tag in ["{a}", "{b}"] {
-                let mut sum = 0;
-                for account in ["one", "other"] {
-                    sum += connection.call(&["GET", &format!("{tag}{account}")]).text().parse::<i64>().unwrap();
-                }
-                assert_eq!(sum, 1_000_000, "{mode}");
-            }
-        }
     }
 }
 
@@ -233,19 +109,6 @@ fn two_processes_do_not_use_one_directory() {
     assert_eq!(output.status.code(), Some(1));
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(error.contains("another process uses the data directory") || error.contains("port"), "{error}");
-}
-
-#[test]
-fn another_number_of_shards_is_refused() {
-    let mut server = server("everysec");
-    filled(&mut server);
-    let output = Command::new(env!("CARGO_BIN_EXE_ruvio"))
-        .args(["--port", &server.port().to_string(), "--shards", "1", "--durability", "everysec", "--dir"])
-        .arg(server.data())
-        .output()
-        .expect("the server's end");
-    assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("2 shards"));
 }
 
 #[test]
@@ -317,6 +180,139 @@ fn a_checkpoint_is_made_while_commands_go_on_and_replaces_the_log_before_it() {
         server.kill_and_restart();
         wait_until_loaded(&server);
         assert_eq!(server.connect().line("KEYS *").elements().len(), 1);
+    }
+}
+
+/// The states that a checkpoint goes through on the disk, from a log alone to its end, with records that came meanwhile.
+fn states(before: &Snapshot, after: &Snapshot) -> Vec<(&'static str, Snapshot)> {
+    let is_checkpoint = |path: &str| path.contains("/checkpoint-");
+    let is_log = |path: &str| path.contains("/log-");
+    let unfinished = |share: usize| {
+        let checkpoints = after.without(|path| !is_checkpoint(path));
+        checkpoints.with_changed(is_checkpoint, |_, content| {
+            ("checkpoint.new".to_owned(), content[..content.len() * share / 10].to_vec())
+        })
+    };
+    let rotated = before.with(after, is_log);
+    let named = rotated.with(after, is_checkpoint);
+    let first_shard = |path: &str| path.contains("/shard-0/");
+    vec![
+        ("the file is made", before.with(&unfinished(0), |_| true)),
+        ("the log goes on in a new segment", rotated.clone()),
+        ("the file is made, and the log goes on in a new segment", rotated.with(&unfinished(0), |_| true)),
+        ("the file is half written", rotated.with(&unfinished(5), |_| true)),
+        ("the file is written but for its end", rotated.with(&unfinished(9), |_| true)),
+        ("the file is written", rotated.with(&unfinished(10), |_| true)),
+        ("one shard's is in force", rotated.with(after, |path| is_checkpoint(path) && first_shard(path))),
+        ("both are in force", named.clone()),
+        (
+            "one shard's earlier segments are removed",
+            named.without(|path| first_shard(path) && before.paths().iter().any(|old| old == path) && is_log(path)),
+        ),
+        ("all is done", after.clone()),
+    ]
+}
+
+#[test]
+fn a_checkpoint_that_ends_at_any_step_leaves_everything_there() {
+    let mut server = server("everysec");
+    fill(&server, 60);
+    server.kill();
+    let before = Snapshot::of(&server.data());
+    server.restart();
+    wait_until_loaded(&server);
+    assert_eq!(server.connect().line("SAVE"), Value::Simple("OK".to_owned()));
+    fill(&server, 20);
+    let expected = content(&server);
+    server.kill();
+    let after = Snapshot::of(&server.data());
+    for (step, state) in states(&before, &after) {
+        // Without the segments that were begun later, what was written later is not there.
+        let is_complete =
+            state.paths().iter().filter(|path| after.paths().contains(path) && path.contains("/log-")).count() > 3;
+        state.put(&server.data());
+        server.restart();
+        wait_until_loaded(&server);
+        let found = content(&server);
+        if is_complete || step == "all is done" {
+            assert_same(&found, &expected, step);
+        }
+        server.kill_and_restart();
+        wait_until_loaded(&server);
+        assert_same(&content(&server), &found, &format!("{step}, again"));
+        assert!(!Snapshot::of(&server.data()).paths().iter().any(|path| path.ends_with(".new")), "{step}");
+        server.kill();
+    }
+}
+
+/// A file system of its own, of few bytes.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// None where that is not allowed.
+    fn mount(path: PathBuf, size: &str) -> Option<SmallDisk> {
+        fs::create_dir_all(&path).expect("a folder");
+        let options = format!("size={size}");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(&path).output().ok()?;
+        mounted.status.success().then_some(SmallDisk(path))
+    }
+
+    fn resize(&self, size: &str) {
+        let options = format!("remount,size={size}");
+        let resized = Command::new("mount").args(["-o", &options]).arg(&self.0).status();
+        assert!(resized.expect("mount").success());
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_writes_until_there_is_space_again() {
+    for mode in MODES {
+        let directory = TempDir::with_prefix("ruvio-test-").expect("a folder for the server");
+        let Some(disk) = SmallDisk::mount(directory.path().join("data"), "3m") else {
+            eprintln!("not tested: this user may not mount a file system");
+            return;
+        };
+        let ports = PortBlock::claim();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ruvio"));
+        command.args(["--port", &ports.port(0).to_string(), "--shard-port-base", &ports.port(1).to_string()]);
+        command.args(["--shards", "1", "--durability", mode, "--dir"]).arg(&disk.0);
+        let mut server = Server::from_command(command, ports, directory);
+        wait_until_loaded(&server);
+        let mut connection = server.connect();
+        let value = "v".repeat(20_000);
+        let mut stored = 0;
+        let error = loop {
+            match connection.call(&["SET", &format!("key:{stored}"), &value]) {
+                Value::Simple(_) => stored += 1,
+                reply => break reply.error().to_owned(),
+            }
+            assert!(stored < 1000, "the disk is not full");
+        };
+        assert_eq!(error, "MISCONF Errors writing to the AOF file: No space left on device");
+        assert!(stored > 20, "{stored}");
+        assert!(connection.line("FLUSHALL").error().starts_with("MISCONF "), "{mode}");
+        assert!(connection.line("INCR key:0").error().starts_with("MISCONF "), "{mode}");
+        assert_eq!(connection.line("DBSIZE"), Value::Integer(stored));
+        assert_eq!(connection.line("GET key:0").text(), value);
+        assert!(connection.call(&["GET", &format!("key:{stored}")]).is_null());
+        let information = connection.line("INFO persistence");
+        assert!(information.text().contains("aof_last_write_status:err"), "{}", information.text());
+        assert!(information.text().contains("log_trouble:no room for the log"), "{}", information.text());
+        disk.resize("64m");
+        wait_until("the log to have space", || {
+            server.connect().line("INFO persistence").text().contains("aof_last_write_status:ok")
+        });
+        assert_eq!(connection.line("SET later 1"), Value::Simple("OK".to_owned()));
+        let before = content(&server);
+        server.kill_and_restart();
+        wait_until_loaded(&server);
+        assert_same(&content(&server), &before, &format!("after a full disk, {mode}"));
     }
 }
 

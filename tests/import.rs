@@ -305,6 +305,8 @@ fn every_record() -> DumpFile {
         .numbers(&[0])
         .bytes(&[245])
         .strings(&["#!lua name=mylib\nredis.register_function('f', function() return 1 end)"])
+        .bytes(&[245])
+        .strings(&["#!lua name=broken\nend"])
         .bytes(&[254])
         .numbers(&[0])
         .bytes(&[251])
@@ -419,7 +421,8 @@ fn every_record_and_every_form_of_a_value_is_read() {
         lines,
         [
             "not imported: data of module type beside-it beside the keys",
-            "not imported: function library 'mylib'",
+            "not imported: function library '#!lua name=broken': ERR Error compiling function: \
+             @user_function:2: unexpected symbol near 'end'",
             "not imported: key 'module' of database 0: values of modules are not supported",
             "not imported: key 'stream' of database 0: streams are not supported",
             "not imported: key 'stream:3' of database 0: streams are not supported",
@@ -430,7 +433,8 @@ fn every_record_and_every_form_of_a_value_is_read() {
     let idle_s = connection.line("OBJECT IDLETIME expires:s").integer();
     assert!((1_000..1_100).contains(&idle_s), "{idle_s}");
     for (line, expected) in [
-        ("GET integer", "12345".to_owned()),
+        ("FCALL f 0", "1".to_owned()),
+        ("GET integer", "12345".into()),
         ("GET expires:ms", "value".repeat(20)),
         ("PEXPIRETIME expires:ms", FUTURE_MS.to_string()),
         ("GET expires:s", "value".into()),

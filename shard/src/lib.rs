@@ -9,7 +9,8 @@
 //! - [`rdb`]: values in Redis's own format;
 //! - [`database`]: a table a slot; [`keys`]: the keyspace with expiry; [`eviction`] and [`expiry`] keep it in bounds;
 //! - [`commands`]: a file a family, each command with all that is known of it ([`command`]);
-//! - [`shard`]: executes commands.
+//! - [`shard`]: executes commands;
+//! - [`script`]: runs Lua scripts and functions, whose commands are a host's.
 
 use std::sync::OnceLock;
 
@@ -34,6 +35,8 @@ mod field_deadlines;
 pub mod geo;
 pub mod glob;
 pub mod hash;
+#[cfg(test)]
+mod histories;
 pub mod huge_pages;
 pub mod hyperloglog;
 pub mod image;
@@ -59,6 +62,7 @@ mod slot_tables;
 pub mod sorted_set;
 pub mod table;
 pub mod wait;
+pub mod words;
 
 static HASH_SECRETS: OnceLock<RapidSecrets> = OnceLock::new();
 

@@ -1,17 +1,29 @@
 //! A shard's write-ahead log: what is in its records and segments, and how they are read back. `FORMAT.md` draws the bytes.
 //!
-//! Nothing here touches a file. Records are made in a [`Buffer`], whose bytes somebody writes; segments are read from
-//! memory with [`Segment`], record by record.
+//! Nothing here touches a file. Records are made in a [`Buffer`]; a [`Writer`] decides what of it is written, synced and
+//! acknowledged, and tells a [`Disk`]; segments are read from memory with [`Segment`], record by record.
 
+mod behind;
 mod buffer;
+mod disk;
+mod refusal;
 pub mod replay;
 mod segment;
+mod trouble;
+mod writer;
 
+#[cfg(test)]
+mod replay_tests;
 #[cfg(test)]
 mod tests;
 
+pub use behind::records_behind;
 pub use buffer::Buffer;
-pub use segment::{Command, Ending, Header, Record, Segment};
+pub use disk::{Completion, Disk, DiskError, FileName};
+pub use refusal::Refusal;
+pub use segment::{Command, Ending, Header, Record, Segment, is_proof_of_sync};
+pub use trouble::{Trouble, refusal};
+pub use writer::{Durability, Start, Writer};
 
 /// The first bytes of a segment.
 const MAGIC: [u8; 8] = *b"RUVIOLOG";

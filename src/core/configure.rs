@@ -6,6 +6,7 @@ use ruvio_shard::keys::KeyStats;
 
 use super::Core;
 use super::counters::{CommandStats, Counters};
+use super::log::recovery::settings_for_replay;
 
 impl Core {
     /// Takes over the process's configuration.
@@ -13,10 +14,10 @@ impl Core {
         self.configuration = self.process.configuration();
         self.shard.keys.settings = self.configuration.settings.clone();
         if self.loading.is_some() {
-            // See `begin_loading`.
-            self.shard.keys.settings.maxmemory = 0;
+            self.shard.keys.settings = settings_for_replay(&self.shard.keys.settings);
         }
         self.set_log_durability();
+        self.take_script_limits();
         self.update_observed();
         self.check_tracking_limit();
         let mut log = self.process.slow_log.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,6 +7,7 @@ use ruvio_shard::args::Args;
 use ruvio_shard::command::{Command as ShardCommand, Flags};
 use ruvio_shard::error::CommandError;
 use ruvio_shard::hash_key;
+use ruvio_shard::log::{DiskError, refusal};
 use ruvio_shard::reply::{Protocol, Reply};
 use ruvio_shard::shard::{Call, Outcome};
 use ruvio_shard::wait::Wait;
@@ -28,6 +29,15 @@ struct Out {
     before: usize,
     /// Whether it is the client's output, not what is held.
     direct: bool,
+}
+
+/// Who has a command executed.
+#[derive(Clone, Copy)]
+pub(super) struct Caller {
+    /// The client.
+    pub(super) place: Place,
+    /// Whether what it reads is noted.
+    pub(super) is_tracked: bool,
 }
 
 /// What came of a command on this core's shard.
@@ -90,6 +100,12 @@ impl Core {
             self.reject(key, &CommandError::LOADING);
             return;
         }
+        if self.process.busy.any() && self.is_busy(key, command, slots, args) {
+            self.command_stats[command.index].rejected += 1;
+            self.refuse_busy(key, command, slots, args);
+            return;
+        }
+        let Some(client) = self.clients.get_mut(key) else { return };
         let only_subscribes = client.subscriptions.is_some() && client.protocol == Protocol::Resp2;
         if only_subscribes && !is_for_subscribers(command.spec.name) && self.is_let_through(key, command, slots, args) {
             self.command_stats[command.index].rejected += 1;
@@ -100,7 +116,7 @@ impl Core {
             return;
         }
         let is_let_through = |core: &Core| match command.run {
-            Run::Shard(_) => core.is_let_through(key, command, slots, args),
+            Run::Shard(_) | Run::Script(_) => core.is_let_through(key, command, slots, args),
             Run::Server(_) | Run::Container => true,
         };
         if self.process.monitors.load(Ordering::Relaxed) > 0 && is_let_through(self) {
@@ -111,7 +127,7 @@ impl Core {
             return;
         }
         match command.run {
-            Run::Shard(_) => self.route(key, command, slots, args, start),
+            Run::Shard(_) | Run::Script(_) => self.route(key, command, slots, args, start),
             Run::Server(handler) => {
                 // Other commands of the server find the owner of their keys themselves.
                 if !command.spec.flags.has(Flags::PUBSUB) || !self.turn_away(key, command, slots, args) {
@@ -125,7 +141,7 @@ impl Core {
     }
 
     /// Has the client's `EXEC` refuse, if it is in a transaction.
-    fn fail_transaction(&mut self, key: ClientKey) {
+    pub(super) fn fail_transaction(&mut self, key: ClientKey) {
         if let Some(queue) = self.clients.get_mut(key).and_then(|client| client.transaction.as_mut()) {
             queue.fail();
         }
@@ -222,7 +238,9 @@ impl Core {
         let mut out = self.take_out(key);
         self.shard.keys.no_touch = no_touch;
         let log_before = self.log_end();
-        let executed = self.execute_on_shard(command, args, call, *start, &mut out.buffer);
+        let place = Place { core: self.number, client: key };
+        let executed =
+            self.execute_on_shard(command, args, call, Caller { place, is_tracked }, *start, &mut out.buffer);
         self.shard.keys.no_touch = false;
         *start = executed.end;
         self.put_out(key, out);
@@ -230,7 +248,6 @@ impl Core {
         if let Some(entry) = executed.slow {
             self.log_slow(entry, key);
         }
-        let place = Place { core: self.number, client: key };
         if let Some(wait) = executed.wait {
             if let Some(client) = self.clients.get_mut(key) {
                 client.pieces.push_back(Piece::Owed(self.number as u16));
@@ -251,14 +268,21 @@ impl Core {
         command: &'static Registered,
         args: Args<'_>,
         call: Call,
+        caller: Caller,
         start: u64,
         out: &mut Vec<u8>,
     ) -> Executed {
-        let Run::Shard(shard_command) = command.run else { return Executed { slow: None, end: start, wait: None } };
-        let outcome = self.execute_logged(command, shard_command, args, call, out);
-        if let Some(error) = &outcome.error {
-            self.count_error(error);
-        }
+        let outcome = match command.run {
+            Run::Shard(shard_command) => {
+                let outcome = self.execute_logged(command, shard_command, args, call, out);
+                if let Some(error) = &outcome.error {
+                    self.count_error(error);
+                }
+                outcome
+            }
+            Run::Script(script) => self.execute_script(script, args, call, caller, out),
+            Run::Server(_) | Run::Container => return Executed { slow: None, end: start, wait: None },
+        };
         let end = self.clock.raw();
         // A call that waits is counted when it ends.
         let slow = match outcome.wait {
@@ -331,7 +355,10 @@ impl Core {
         let Some(client) = self.clients.get(key) else { return };
         let protocol = client.protocol;
         let mut out = self.take_out(key);
-        let result = handler(&mut Request { core: self, client: key, args, out: &mut out.buffer, protocol });
+        let result = match self.refusal_on_server(command) {
+            Some(error) => Err(error),
+            None => handler(&mut Request { core: self, client: key, args, out: &mut out.buffer, protocol }),
+        };
         let failed = result.is_err();
         if let Err(error) = &result {
             out.buffer.truncate(out.before);
@@ -352,6 +379,14 @@ impl Core {
         if let Ok(Flow::Execute) = result {
             self.continue_transaction(key);
         }
+    }
+
+    /// Why a command of the server that writes to shards is refused now, if it is.
+    #[inline]
+    fn refusal_on_server(&self, command: &Registered) -> Option<CommandError> {
+        let is_in_trouble =
+            command.spec.flags.has(Flags::WRITE) && self.process.log_troubles.load(Ordering::Relaxed) > 0;
+        is_in_trouble.then(|| refusal(DiskError::from_code(self.process.log_error.load(Ordering::Relaxed))))
     }
 
     /// The buffer for the client's next reply: the output, or what is held behind replies that are still to come.

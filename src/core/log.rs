@@ -2,14 +2,16 @@
 //!
 //! A command that changes something leaves a record in a buffer. At the end of a turn the buffer is handed to the kernel as
 //! one write, through a ring of the core's own; what the next turns add waits for the next write. A reply to a command
-//! that left a record is sent once the record is [acknowledged](writer::Writer::acknowledged): written, or synced too,
+//! that left a record is sent once the record is [acknowledged](ruvio_shard::log::Writer::acknowledged): written, or synced too,
 //! as the durability demands. Commands that change nothing wait for nothing but earlier replies of their client.
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 
 use ruvio_shard::args::{Args, OwnedArgs};
 use ruvio_shard::command::Flags;
 use ruvio_shard::error::CommandError;
+use ruvio_shard::log::Trouble;
 use ruvio_shard::log::replay::{FLUSH_DATABASE, SWAP_DATABASES};
 
 use super::Core;
@@ -18,11 +20,17 @@ use super::mailbox::Message;
 use crate::registry::Registered;
 
 pub mod checkpoint;
+pub mod disk;
 pub mod recovery;
-pub mod writer;
 
 use checkpoint::Checkpoints;
-use writer::Writer;
+use disk::RingDisk;
+
+/// What writes the log of a core.
+pub type Writer = ruvio_shard::log::Writer<RingDisk>;
+
+/// Bytes of a segment, unless a single write is longer.
+pub const SEGMENT_BYTES: u64 = 64 << 20;
 
 /// Bytes of records that may wait to be written before the core takes no more input.
 const STALLED_BYTES: usize = 64 << 20;
@@ -39,6 +47,8 @@ pub struct DataPart {
     pub acknowledged_bytes: u64,
     /// What stands in the way of writing the log.
     pub trouble: Option<String>,
+    /// How often acknowledgements had to wait for a sync that took too long.
+    pub delayed_syncs: u64,
     /// Bytes of the log since the last checkpoint, and of that.
     pub since_checkpoint: u64,
     pub checkpoint_bytes: u64,
@@ -58,6 +68,8 @@ pub struct Log {
     pub checkpoints: Checkpoints,
     /// Whether commands are being collected into one record.
     grouped: bool,
+    /// Whether the process knows that the log cannot be written.
+    in_trouble: bool,
     /// Clients whose replies wait for a position, in the order of the positions.
     clients: VecDeque<(u64, ClientKey)>,
     /// Messages to other cores that do.
@@ -67,7 +79,14 @@ pub struct Log {
 impl Log {
     /// A log that goes on where `writer` stands.
     pub fn new(writer: Writer, checkpoints: Checkpoints) -> Log {
-        Log { writer, checkpoints, grouped: false, clients: VecDeque::new(), messages: VecDeque::new() }
+        Log {
+            writer,
+            checkpoints,
+            grouped: false,
+            in_trouble: false,
+            clients: VecDeque::new(),
+            messages: VecDeque::new(),
+        }
     }
 }
 
@@ -135,6 +154,47 @@ impl Core {
         }
     }
 
+    /// As [`Core::begin_log_group`], unless commands are being collected already; whether it did.
+    pub(super) fn open_log_group(&mut self) -> bool {
+        let opens = self.log.as_ref().is_some_and(|log| !log.grouped);
+        if opens {
+            self.begin_log_group();
+        }
+        opens
+    }
+
+    /// Ends what [`Core::open_log_group`] began; `is_abandoned` for leaving nothing of it in the log.
+    pub(super) fn close_log_group(&mut self, is_abandoned: bool) {
+        if let Some(log) = self.log.as_mut().filter(|_| is_abandoned) {
+            log.writer.buffer.abandon_record();
+        }
+        self.end_log_group();
+    }
+
+    /// Why no write would be taken now, if none would.
+    pub(super) fn log_trouble(&mut self) -> Option<CommandError> {
+        self.log.as_mut()?.writer.refusal(0)
+    }
+
+    /// Hands the records to the kernel that have ended while a script runs.
+    pub(super) fn write_ended_records(&mut self) {
+        let now_ms = self.now_ms;
+        if let Some(log) = &mut self.log
+            && log.writer.start(now_ms)
+        {
+            self.advance_log();
+        }
+    }
+
+    /// Sees to what the log does by the clock while a script runs.
+    pub(super) fn advance_log_beside_script(&mut self) {
+        let now_ms = self.now_ms;
+        if let Some(log) = &mut self.log {
+            log.writer.tick(now_ms);
+            self.advance_log();
+        }
+    }
+
     /// Notes that all keys of a database were removed.
     pub(super) fn log_flush(&mut self, database: usize) {
         let words: OwnedArgs = [FLUSH_DATABASE].into_iter().collect();
@@ -198,6 +258,10 @@ impl Core {
     pub(super) fn advance_log(&mut self) {
         let Some(log) = &mut self.log else { return };
         log.writer.advance(self.now_ms);
+        if log.writer.trouble().is_some() != log.in_trouble {
+            self.note_log_trouble();
+        }
+        let Some(log) = &mut self.log else { return };
         let acknowledged = log.writer.acknowledged();
         while let Some(log) = &mut self.log
             && log.messages.front().is_some_and(|(position, _, _)| *position <= acknowledged)
@@ -214,6 +278,25 @@ impl Core {
                 self.want_flush(key);
             }
         }
+    }
+
+    /// Tells the process, and the operator, that the log cannot be written any more, or can be again.
+    #[cold]
+    fn note_log_trouble(&mut self) {
+        let Some(log) = &mut self.log else { return };
+        let number = self.number;
+        match log.writer.trouble() {
+            Some(trouble) => {
+                self.process.log_error.store(trouble.error().code(), Ordering::Relaxed);
+                self.process.log_troubles.fetch_add(1, Ordering::Relaxed);
+                eprintln!("ruvio: shard {number} refuses writes: {}", trouble.describe());
+            }
+            None => {
+                self.process.log_troubles.fetch_sub(1, Ordering::Relaxed);
+                eprintln!("ruvio: shard {number} accepts writes again");
+            }
+        }
+        log.in_trouble = !log.in_trouble;
     }
 
     /// Hands the records of the turn to the kernel.
@@ -242,15 +325,15 @@ impl Core {
         if let Some(log) = &self.log {
             part.log_bytes = log.writer.buffer.end();
             part.acknowledged_bytes = log.writer.acknowledged();
-            part.trouble = log.writer.trouble();
+            part.trouble = log.writer.trouble().map(Trouble::describe);
+            part.delayed_syncs = log.writer.delayed_syncs();
             part.since_checkpoint = part.log_bytes - log.checkpoints.position;
             part.checkpoint_bytes = log.checkpoints.bytes;
             part.makes_checkpoint = log.checkpoints.is_busy();
             part.checkpoint_failed = log.checkpoints.failed;
         }
-        if let Some(recovery) = &self.loading {
-            part.to_load = recovery.total_bytes;
-            part.loaded = recovery.read_bytes;
+        if let Some(loading) = &self.loading {
+            (part.to_load, part.loaded) = loading.progress();
         }
         part
     }

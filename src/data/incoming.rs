@@ -13,7 +13,10 @@ use ruvio_shard::image::Image;
 use ruvio_shard::log::Header;
 use ruvio_shard::slot::key_slot;
 
-use super::{FORMAT, Manifest, checkpoint_path, lock_for_this_process, read_manifest, sync_directory, write_manifest};
+use super::{
+    FORMAT, LIBRARIES, LOCK, Manifest, checkpoint_path, generation_path, generations, lock, read_manifest,
+    replace_file, sync_directory, write_manifest,
+};
 use crate::process::owner;
 
 const FOLDER: &str = "importing";
@@ -51,9 +54,7 @@ impl Incoming {
         let is_directory_new = !path.exists();
         fs::create_dir_all(path)
             .map_err(|error| format!("cannot make the data directory {shown}: {error}; choose another --dir"))?;
-        let lock = File::create(path.join("lock"))
-            .map_err(|error| format!("cannot write in the data directory {shown}: {error}; choose another --dir"))?;
-        lock_for_this_process(&lock, path)?;
+        let lock = lock(path)?;
         let failed = |error: io::Error| format!("cannot write in the data directory {shown}: {error}");
         if read_manifest(path)?.is_some() || holds_generations(path).map_err(failed)? {
             return Err(format!("{shown} holds data already; choose another --dir"));
@@ -72,7 +73,7 @@ impl Incoming {
     }
 
     fn make_files(&mut self) -> io::Result<()> {
-        remove_if_there(&self.folder())?;
+        remove_leftover(&self.directory)?;
         let Manifest { generation, shards, .. } = self.manifest;
         for shard in 0..shards {
             let folder = self.folder().join(format!("shard-{shard}"));
@@ -101,14 +102,15 @@ impl Incoming {
         checkpoint.write(CHUNK_BYTES)
     }
 
-    /// Puts everything on stable storage and into force. An error is one line.
-    pub fn complete(mut self) -> Result<(), String> {
+    /// Puts everything on stable storage and into force, with libraries of functions as they are kept in their file. An error
+    /// is one line.
+    pub fn complete(mut self, libraries: Option<&[u8]>) -> Result<(), String> {
         for checkpoint in &mut self.checkpoints {
             checkpoint.image.end();
             checkpoint.write(0)?;
             checkpoint.file.sync_all().map_err(|error| checkpoint.failed(&error))?;
         }
-        let generation = self.directory.join(format!("generation-{}", self.manifest.generation));
+        let generation = generation_path(&self.directory, self.manifest.generation);
         let put_into_force = || -> io::Result<()> {
             for shard in 0..self.manifest.shards {
                 sync_directory(&self.folder().join(format!("shard-{shard}")))?;
@@ -117,11 +119,15 @@ impl Incoming {
             remove_if_there(&generation)?;
             fs::rename(self.folder(), &generation)?;
             sync_directory(&self.directory)?;
+            if let Some(libraries) = libraries {
+                replace_file(&self.directory, LIBRARIES, libraries)?;
+            }
             write_manifest(&self.directory, &self.manifest)
         };
         if let Err(error) = put_into_force() {
             // What is left of it is of no use without a manifest, and in the way of the next attempt.
             let _ = remove_if_there(&generation);
+            let _ = fs::remove_file(self.directory.join(LIBRARIES));
             return Err(format!("cannot write in the data directory {}: {error}", self.directory.display()));
         }
         self.is_in_force = true;
@@ -135,9 +141,9 @@ impl Drop for Incoming {
             return;
         }
         // The next attempt removes what is left of it otherwise.
-        let _ = remove_if_there(&self.folder());
+        let _ = remove_leftover(&self.directory);
         if self.is_directory_new {
-            let _ = fs::remove_file(self.directory.join("lock"));
+            let _ = fs::remove_file(self.directory.join(LOCK));
             let _ = fs::remove_dir(&self.directory);
         }
     }
@@ -157,6 +163,11 @@ impl NewCheckpoint {
     }
 }
 
+/// Removes what is left of an import into a directory.
+pub(super) fn remove_leftover(directory: &Path) -> io::Result<()> {
+    remove_if_there(&directory.join(FOLDER))
+}
+
 fn remove_if_there(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -166,12 +177,8 @@ fn remove_if_there(folder: &Path) -> io::Result<()> {
 
 /// Whether a directory has files of any generation.
 fn holds_generations(path: &Path) -> io::Result<bool> {
-    for entry in fs::read_dir(path)? {
-        let entry = entry?;
-        if !entry.file_name().to_string_lossy().starts_with("generation-") {
-            continue;
-        }
-        for shard in fs::read_dir(entry.path())? {
+    for (_, generation) in generations(path)? {
+        for shard in fs::read_dir(generation)? {
             if fs::read_dir(shard?.path())?.next().is_some() {
                 return Ok(true);
             }

@@ -31,6 +31,8 @@ const END: u8 = 255;
 pub enum Record {
     /// A key. Its value is what [`Dump::value`] returns until the next record.
     Key(Key),
+    /// The text of a library of functions.
+    Library(Vec<u8>),
     /// Something that has no place here and belongs to no key; what it is.
     Foreign(String),
     /// The file is read to its end, and its checksum is right.
@@ -122,10 +124,7 @@ impl<R: Read> Dump<R> {
                 }
                 // What the server that wrote it was like.
                 INFORMATION => source.strings(2)?,
-                FUNCTION => {
-                    let code = self.text()?;
-                    return Ok(Record::Foreign(format!("function library {}", library_name(&code))));
-                }
+                FUNCTION => return Ok(Record::Library(self.text()?)),
                 FUNCTION_OF_CANDIDATES => {
                     return Err(Problem::at(
                         offset,
@@ -201,11 +200,4 @@ impl<R: Read> Dump<R> {
         }
         Ok(())
     }
-}
-
-/// The name in the first line of a library, `#!lua name=NAME`.
-fn library_name(code: &[u8]) -> String {
-    let line = code.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let name = line.split(|byte| byte.is_ascii_whitespace()).find_map(|word| word.strip_prefix(b"name="));
-    format!("'{}'", name.unwrap_or(line).escape_ascii())
 }

@@ -7,6 +7,7 @@ mod ports;
 pub mod program;
 mod script;
 mod server;
+pub mod stored;
 mod value;
 
 pub use connection::{Connection, encode_command};

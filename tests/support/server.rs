@@ -96,8 +96,7 @@ impl Server {
     /// Kills the process, as `kill -9` does, and starts it again with the same command line.
     #[track_caller]
     pub fn kill_and_restart(&mut self) {
-        self.child.kill().expect("kill the server");
-        self.child.wait().expect("collect the server's exit code");
+        self.kill();
         self.restart();
     }
 
@@ -106,6 +105,25 @@ impl Server {
     pub fn restart(&mut self) {
         self.child = spawn(&mut self.command, self.directory.path());
         self.wait_until_it_answers();
+    }
+
+    /// Kills the process with `kill -9`, and does not start it again.
+    #[track_caller]
+    pub fn kill(&mut self) {
+        self.child.kill().expect("kill the server");
+        self.child.wait().expect("collect the server's exit code");
+    }
+
+    /// Has further starts be of `shards` shards, with further words of the command line.
+    pub fn start_later_with(&mut self, shards: u16, arguments: &[&str]) {
+        self.command = ruvio_command(&self.ports, self.directory.path(), shards);
+        self.command.args(arguments).current_dir(self.directory.path());
+    }
+
+    /// Starts the process again, which has ended, without waiting for anything.
+    #[track_caller]
+    pub fn restart_without_waiting(&mut self) {
+        self.child = spawn(&mut self.command, self.directory.path());
     }
 
     /// The folder of the server's data.

@@ -3,7 +3,7 @@
 use super::{BLOCK_HEAD, END, ENTRIES, HAS_DEADLINE, HAS_VERSION, MAGIC};
 use crate::entry::Header as EntryHeader;
 use crate::keys::Keys;
-use crate::log::{HEADER_BYTES, Header, checksum};
+use crate::log::{HEADER_BYTES, Header, Refusal, checksum};
 use crate::rdb::{self, Reader};
 
 /// The longest body of a block, in bytes.
@@ -28,7 +28,7 @@ pub struct Blocks {
 
 impl Blocks {
     /// Reads the header of an image; the error says what is wrong.
-    pub fn open(bytes: &[u8; HEADER_BYTES]) -> Result<Blocks, String> {
+    pub fn open(bytes: &[u8; HEADER_BYTES]) -> Result<Blocks, Refusal> {
         let header = Header::decode_as(bytes, MAGIC)?;
         Ok(Blocks { header, offset: HEADER_BYTES as u64, entries: 0 })
     }
@@ -52,16 +52,16 @@ impl Blocks {
     pub const HEAD_BYTES: usize = BLOCK_HEAD;
 
     /// How many bytes follow a block's head.
-    pub fn body_bytes(head: &[u8; BLOCK_HEAD]) -> Result<usize, String> {
+    pub fn body_bytes(head: &[u8; BLOCK_HEAD]) -> Result<usize, Refusal> {
         let len = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
-        if len == 0 || len > MAX_BODY { Err("a block has an impossible length".to_owned()) } else { Ok(len) }
+        if len == 0 || len > MAX_BODY { Err("a block has an impossible length".into()) } else { Ok(len) }
     }
 
     /// Adds the entries of a block, head included, to `keys`. The error says what is wrong with it.
-    pub fn add(&mut self, block: &[u8], keys: &mut Keys) -> Result<Block, String> {
+    pub fn add(&mut self, block: &[u8], keys: &mut Keys) -> Result<Block, Refusal> {
         let (head, rest) = block.split_at_checked(4).ok_or("a block is cut")?;
         if head != checksum(self.offset, rest).to_le_bytes() {
-            return Err("the checksum of a block is wrong".to_owned());
+            return Err("the checksum of a block is wrong".into());
         }
         self.offset += block.len() as u64;
         match rest.get(4..).and_then(<[u8]>::split_first) {
@@ -72,12 +72,12 @@ impl Blocks {
                 Ok(Block::Entries)
             }
             Some((&END, count)) if count == self.entries.to_le_bytes() => Ok(Block::End),
-            Some((&END, _)) => Err("the number of its entries is wrong".to_owned()),
-            _ => Err("a block has an unknown kind".to_owned()),
+            Some((&END, _)) => Err("the number of its entries is wrong".into()),
+            _ => Err("a block has an unknown kind".into()),
         }
     }
 
-    fn add_entry<'a>(&mut self, bytes: &'a [u8], keys: &mut Keys) -> Result<&'a [u8], String> {
+    fn add_entry<'a>(&mut self, bytes: &'a [u8], keys: &mut Keys) -> Result<&'a [u8], Refusal> {
         let mut rest = bytes;
         let flags = take::<1>(&mut rest)?[0];
         let database = usize::from(u16::from_le_bytes(take(&mut rest)?));
@@ -87,11 +87,11 @@ impl Blocks {
         let len = u32::from_le_bytes(take(&mut rest)?) as usize;
         let (key, rest) = rest.split_at_checked(len).ok_or("an entry is cut")?;
         if database >= keys.databases().len() {
-            return Err(format!("it has keys in database {database}; start with more than {database} --databases"));
+            return Err(Refusal::Database(database));
         }
         let header = EntryHeader { key, deadline_ms, version: None, access: u32::from_le_bytes([a, b, c, 0]) };
         let mut reader = Reader::new(rest);
-        let damaged = |error: rdb::LoadError| format!("an entry cannot be read: {error}");
+        let damaged = |error: rdb::LoadError| Refusal::from(format!("an entry cannot be read: {error}"));
         let value_type = reader.byte().map_err(damaged)?;
         let mut entry = rdb::load(&mut reader, value_type, header, &keys.settings).map_err(damaged)?;
         if version.is_some() {
@@ -104,7 +104,7 @@ impl Blocks {
     }
 }
 
-fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], String> {
+fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], Refusal> {
     let (head, rest) = bytes.split_first_chunk::<N>().ok_or("an entry is cut")?;
     *bytes = rest;
     Ok(*head)

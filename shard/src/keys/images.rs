@@ -8,7 +8,45 @@ use crate::table::Position;
 /// Entries visited between two looks at what is left to do.
 const STEP: usize = 64;
 
+/// Where a walk over all keys is that [`Keys::save_some`] takes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Walk {
+    database: usize,
+    slot: usize,
+    position: u64,
+}
+/// Bytes saved in one go, unless a single entry has more.
+const STEP_BYTES: usize = 128 << 10;
+
 impl Keys {
+    /// Goes to the next slot that holds keys, unless some of the one before are not saved yet; `None` when all are.
+    pub fn next_slot_of(&self, walk: &mut Walk) -> Option<u16> {
+        while walk.position == 0 {
+            match self.databases.get(walk.database)?.next_slot(walk.slot, false) {
+                Some(slot) => {
+                    walk.slot = slot.into();
+                    break;
+                }
+                None => *walk = Walk { database: walk.database + 1, slot: 0, position: 0 },
+            }
+        }
+        Some(walk.slot as u16)
+    }
+
+    /// Saves some of the keys of the slot that [`Keys::next_slot_of`] has named, in an image that is made of nothing else.
+    /// The keys must not change as long as the walk goes on.
+    pub fn save_some(&self, walk: &mut Walk, image: &mut Image) {
+        let Some(database) = self.databases.get(walk.database) else { return };
+        let slot = walk.slot as u16;
+        let mut positions: Vec<Position> = Vec::new();
+        let next = database.table(slot).and_then(|table| table.scan_positions(walk.position, STEP, &mut positions));
+        positions.iter().for_each(|&position| image.save(walk.database, database.at(slot, position)));
+        match next {
+            Some(position) => walk.position = position,
+            None => (walk.slot, walk.position) = (walk.slot + 1, 0),
+        }
+    }
+
     /// Begins an image of all keys as they are now; false while another one is made. The header stands at the front of it.
     pub fn begin_image(&mut self, header: &Header) -> bool {
         if self.image.is_some() {
@@ -29,6 +67,7 @@ impl Keys {
     pub fn advance_image(&mut self, budget: usize) -> bool {
         let Some(mut image) = self.image.take() else { return true };
         let mut visited = 0;
+        let enough = image.waiting_bytes() + STEP_BYTES;
         let mut positions: Vec<Position> = Vec::new();
         let done = loop {
             let (database_number, slot, position) = image.cursor;
@@ -38,13 +77,25 @@ impl Keys {
                 continue;
             };
             positions.clear();
-            let next = database.table(slot).and_then(|table| table.scan_positions(position, STEP, &mut positions));
-            for &position in &positions {
+            let mut next = None;
+            if let Some(table) = database.table(slot) {
+                next = table.scan_positions(position, STEP, &mut positions);
+                // They lie anywhere in memory.
+                positions.iter().for_each(|&position| table.prefetch_at(position));
+            }
+            let mut positions_left = positions.iter();
+            while image.waiting_bytes() < enough
+                && let Some(&position) = positions_left.next()
+            {
                 let entry = database.at(slot, position);
                 if entry.mark() != self.mark {
                     image.save(database_number, entry);
-                    database.at_mut(slot, position).set_mark(self.mark);
+                    database.set_mark(slot, position, self.mark);
                 }
+            }
+            if !positions_left.as_slice().is_empty() {
+                // The same entries are visited once more, and passed over as far as they are saved.
+                break false;
             }
             image.cursor = match next {
                 Some(position) => (database_number, slot.into(), position),
@@ -92,7 +143,7 @@ impl Keys {
             && let Some(image) = &mut self.image
         {
             image.save(self.selected, entry);
-            database.at_mut(slot, position).set_mark(self.mark);
+            database.set_mark(slot, position, self.mark);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Reading a segment: its header, its records, and how it ends.
 
-use super::{COMMANDS, HEADER_BYTES, MAGIC, MAX_BODY, RECORD_HEAD, SYNCED, SYNCED_BODY, VERSION, checksum};
+use super::{COMMANDS, HEADER_BYTES, MAGIC, MAX_BODY, RECORD_HEAD, Refusal, SYNCED, SYNCED_BODY, VERSION, checksum};
 use crate::args::{ArgRange, Args};
 
 /// What a segment says of itself.
@@ -37,24 +37,24 @@ impl Header {
     }
 
     /// Reads it; the error says what is wrong.
-    pub fn decode(bytes: &[u8]) -> Result<Header, String> {
+    pub fn decode(bytes: &[u8]) -> Result<Header, Refusal> {
         Header::decode_as(bytes, MAGIC)
     }
 
     /// Reads it from a file that has to begin with `magic`.
-    pub(crate) fn decode_as(bytes: &[u8], magic: [u8; 8]) -> Result<Header, String> {
+    pub(crate) fn decode_as(bytes: &[u8], magic: [u8; 8]) -> Result<Header, Refusal> {
         let Some(bytes) = bytes.first_chunk::<HEADER_BYTES>() else {
-            return Err(format!("it has {} bytes, fewer than a header", bytes.len()));
+            return Err(format!("it has {} bytes, fewer than a header", bytes.len()).into());
         };
         if bytes[..8] != magic {
-            return Err("it does not begin as such a file does".to_owned());
+            return Err("it does not begin as such a file does".into());
         }
         if crc32c::crc32c(&bytes[..60]) != u32_at(bytes, 60) {
-            return Err("the checksum of its header is wrong".to_owned());
+            return Err("the checksum of its header is wrong".into());
         }
         let version = u32_at(bytes, 8);
         if version != VERSION {
-            return Err(format!("its format has version {version}; this program reads version {VERSION}"));
+            return Err(Refusal::Version(version));
         }
         Ok(Header {
             shard: u32_at(bytes, 12),
@@ -65,11 +65,11 @@ impl Header {
     }
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
@@ -121,13 +121,13 @@ pub struct Segment<'a> {
 
 impl<'a> Segment<'a> {
     /// Reads the header of a segment whose content is `bytes`.
-    pub fn open(bytes: &'a [u8]) -> Result<Segment<'a>, String> {
+    pub fn open(bytes: &'a [u8]) -> Result<Segment<'a>, Refusal> {
         let header = Header::decode(bytes)?;
         Ok(Segment { header, bytes: &bytes[HEADER_BYTES..], next: 0, ranges: Vec::new() })
     }
 
     /// As [`Segment::open`], to go on at an offset in the file that [`Segment::offset`] gave.
-    pub fn open_at(bytes: &'a [u8], offset: usize) -> Result<Segment<'a>, String> {
+    pub fn open_at(bytes: &'a [u8], offset: usize) -> Result<Segment<'a>, Refusal> {
         let mut segment = Segment::open(bytes)?;
         segment.next = offset.saturating_sub(HEADER_BYTES).min(segment.bytes.len());
         Ok(segment)
@@ -178,19 +178,31 @@ impl<'a> Segment<'a> {
 
     /// Whether a record behind `position` says that the log was on stable storage beyond it.
     fn was_synced(&self, position: u64) -> bool {
-        let length = (SYNCED_BODY as u32).to_le_bytes();
-        let from = self.next;
-        (from..self.bytes.len()).any(|at| {
-            let rest = &self.bytes[at..];
-            rest.get(4..8) == Some(&length)
-                && body_at(rest, self.header.position + at as u64)
-                    .is_some_and(|body| body[0] == SYNCED && u64_at(body, 1) > position)
-        })
+        is_marked_beyond(&self.bytes[self.next..], self.position(), position)
     }
 }
 
+/// Whether a record in a segment says that the log was on stable storage beyond `position`: then what is missing there has
+/// been lost, and was not just never written. `file` is the whole segment and `start` the position that its name says it
+/// starts at; its header may be damaged.
+pub fn is_proof_of_sync(file: &[u8], start: u64, position: u64) -> bool {
+    file.get(HEADER_BYTES..).is_some_and(|records| is_marked_beyond(records, start, position))
+}
+
+/// Whether among `bytes`, whose first stands at `start` of the log, is a record that says that the log was on stable storage
+/// beyond `position`.
+fn is_marked_beyond(bytes: &[u8], start: u64, position: u64) -> bool {
+    let length = (SYNCED_BODY as u32).to_le_bytes();
+    (0..bytes.len()).any(|at| {
+        let rest = &bytes[at..];
+        rest.get(4..8) == Some(&length)
+            && body_at(rest, start.wrapping_add(at as u64))
+                .is_some_and(|body| body[0] == SYNCED && u64_at(body, 1) > position)
+    })
+}
+
 /// The body of the record at the front of `rest`, if it is whole.
-fn body_at(rest: &[u8], position: u64) -> Option<&[u8]> {
+pub(super) fn body_at(rest: &[u8], position: u64) -> Option<&[u8]> {
     let head = rest.first_chunk::<RECORD_HEAD>()?;
     let length = u32_at(head, 4) as usize;
     if length == 0 || length > MAX_BODY {
@@ -201,7 +213,7 @@ fn body_at(rest: &[u8], position: u64) -> Option<&[u8]> {
 }
 
 /// Where the words of a record's commands are, and how many words each command has.
-fn commands(body: &[u8], ranges: &mut Vec<ArgRange>) -> Option<(i64, Vec<(usize, usize)>)> {
+pub(super) fn commands(body: &[u8], ranges: &mut Vec<ArgRange>) -> Option<(i64, Vec<(usize, usize)>)> {
     ranges.clear();
     let mut reader = Reader { bytes: body, next: 1 };
     let time_ms = i64::from_le_bytes(reader.take(8)?.try_into().ok()?);

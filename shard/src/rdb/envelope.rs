@@ -44,10 +44,19 @@ pub fn dump(entry: EntryRef<'_>) -> Vec<u8> {
     let value_type = value_type(entry);
     let mut out = vec![value_type];
     save_value(entry, &mut out);
-    out.extend_from_slice(&version_of(value_type).to_le_bytes());
-    let checksum = CHECKSUM.checksum(&out);
-    out.extend_from_slice(&checksum.to_le_bytes());
-    out
+    seal(out, version_of(value_type))
+}
+
+/// What is no value, with the version of the format and the checksum that [`open`] wants.
+pub fn close(content: Vec<u8>) -> Vec<u8> {
+    seal(content, VERSION_WRITTEN)
+}
+
+fn seal(mut content: Vec<u8>, version: u16) -> Vec<u8> {
+    content.extend_from_slice(&version.to_le_bytes());
+    let checksum = CHECKSUM.checksum(&content);
+    content.extend_from_slice(&checksum.to_le_bytes());
+    content
 }
 
 /// Type byte and value of what `DUMP` gave, where its version is one that is read and its checksum is right.

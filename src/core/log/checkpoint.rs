@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::SEGMENT_BYTES;
 use crate::core::Core;
 use crate::core::mailbox::Message;
 use crate::data;
@@ -63,6 +64,8 @@ pub struct Checkpoints {
 
 struct Checkpoint {
     position: u64,
+    /// Whether the log goes on behind it in new files, because the ones before are given up.
+    is_renewal: bool,
     /// `None` once all is handed over.
     writer: Option<SyncSender<Part>>,
     /// What the writer had no room for.
@@ -95,21 +98,38 @@ impl Core {
         self.log.as_ref().is_some_and(|log| log.checkpoints.is_busy())
     }
 
-    /// Begins the checkpoint that is wanted, if the log is where one can begin: between two writes.
+    /// Begins the checkpoint that is wanted, if the log is where one can begin: between two writes, or given up.
+    #[inline]
     pub(super) fn begin_checkpoint(&mut self) {
+        let now_ms = self.now_ms;
+        let Some(log) = &self.log else { return };
+        let is_renewal = log.writer.trouble().is_some() && log.writer.wants_renewal(now_ms);
+        let is_between = log.checkpoints.wanted && log.writer.buffer.is_empty() && !log.writer.is_broken();
+        if (is_renewal || is_between) && log.checkpoints.current.is_none() {
+            self.begin_checkpoint_now(is_renewal);
+        }
+    }
+
+    fn begin_checkpoint_now(&mut self, is_renewal: bool) {
+        let now_ms = self.now_ms;
         let Some(log) = &mut self.log else { return };
-        if !log.checkpoints.wanted || !log.writer.buffer.is_empty() || log.writer.trouble().is_some() {
-            return;
-        }
-        let position = log.writer.buffer.end();
-        let header = log.writer.header(position);
-        if !self.shard.keys.begin_image(&header) {
-            return;
-        }
-        log.writer.rotate_at(position);
+        let position = if is_renewal {
+            let Some(position) = log.writer.begin_renewal(now_ms) else { return };
+            position
+        } else {
+            let position = log.writer.buffer.end();
+            if let Err(error) = log.writer.rotate_at(position) {
+                log.checkpoints.wanted = false;
+                self.report_checkpoint(Err(format!("no room for the log behind it: {error}")));
+                return;
+            }
+            position
+        };
+        let began = self.shard.keys.begin_image(&log.writer.header(position));
+        debug_assert!(began, "an image ends with its checkpoint");
         log.checkpoints.wanted = false;
         let (sender, receiver) = sync_channel(CHUNKS);
-        let directory = log.writer.directory().to_owned();
+        let directory = log.writer.disk.path().to_owned();
         let (number, process) = (self.number, Arc::clone(&self.process));
         let write = move || {
             let result = write_image(&directory, position, &receiver, number, &process);
@@ -118,7 +138,7 @@ impl Core {
         };
         let spawned = std::thread::Builder::new().name(format!("checkpoint-{number}")).spawn(write);
         log.checkpoints.current =
-            Some(Checkpoint { position, writer: Some(sender), refused: None, is_image_done: false });
+            Some(Checkpoint { position, is_renewal, writer: Some(sender), refused: None, is_image_done: false });
         if let Err(error) = spawned {
             self.end_checkpoint(Err(format!("cannot start a thread: {error}")));
         }
@@ -211,10 +231,22 @@ impl Core {
             while !self.shard.keys.advance_image(usize::MAX) {}
         }
         self.shard.keys.end_image();
+        if checkpoint.is_renewal {
+            log.writer.end_renewal(result.is_ok(), now_ms);
+        }
+        self.report_checkpoint(result.map(|bytes| (checkpoint.position, bytes)));
+        // A renewed log has replies to send.
+        self.advance_log();
+    }
+
+    /// Notes how a checkpoint has ended: its position and its bytes, or why it failed.
+    fn report_checkpoint(&mut self, result: Result<(u64, u64), String>) {
+        let now_ms = self.now_ms;
+        let Some(log) = &mut self.log else { return };
         log.checkpoints.failed = result.is_err();
         let result = match result {
-            Ok(bytes) => {
-                log.checkpoints.position = checkpoint.position;
+            Ok((position, bytes)) => {
+                log.checkpoints.position = position;
                 log.checkpoints.bytes = bytes;
                 let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());
                 self.process.last_save_s.store(now_s, Ordering::Relaxed);
@@ -237,9 +269,10 @@ impl Core {
         let Some(log) = &mut self.log else { return };
         let grown = log.writer.buffer.end() - log.checkpoints.position;
         let allowed = u128::from(log.checkpoints.bytes) * u128::from(configuration.log_growth_percentage) / 100;
+        // Within the disk space that is reserved for a segment anyway, a small shard is not saved all the time.
         let is_due = configuration.log_growth_percentage > 0
             && grown > configuration.log_growth_min_bytes
-            && u128::from(grown) > allowed;
+            && u128::from(grown) > allowed + u128::from(SEGMENT_BYTES);
         if is_due && !log.checkpoints.is_busy() && now_ms >= log.checkpoints.retry_ms {
             log.checkpoints.wanted = true;
         }

@@ -1,260 +1,422 @@
-//! Reading a shard's log back, a slice of work a turn.
+//! Reading a shard's data back, a slice of work at a time: its checkpoint, and the log after it.
+//!
+//! Reading changes nothing. What has to be removed or cut off before the log goes on is known at the end, and done by
+//! [`Recovery::settle`] once every shard could be read.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufReader, Read};
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use ruvio_shard::image::{Block, Blocks};
-use ruvio_shard::log::{Ending, HEADER_BYTES, Header, Record, Segment};
+use rustix::fs::Advice;
+use ruvio_shard::log::{Ending, HEADER_BYTES, Header, Record, Refusal, Segment, is_proof_of_sync, records_behind};
+use ruvio_shard::settings::Settings;
 use ruvio_shard::shard::Shard;
 
 use super::checkpoint::{Checkpoints, remove_older};
 use crate::data;
 
-/// Bytes of a checkpoint that are read from its file at once.
-const READ_BYTES: usize = 1 << 20;
+mod checkpoint_file;
+mod failure;
+#[cfg(test)]
+mod tests;
+
+use checkpoint_file::CheckpointFile;
+pub use failure::{Damage, Failure, Loss};
 
 /// Records between two looks at the clock.
 const RECORDS_A_LOOK: usize = 64;
 
+/// The settings under which commands are executed again that were executed before: what was refused then is not in the log,
+/// and what was evicted then is.
+pub fn settings_for_replay(settings: &Settings) -> Settings {
+    Settings { maxmemory: 0, proto_max_bulk_len: u32::MAX as usize, cross_slot: true, ..settings.clone() }
+}
+
 /// What came of a slice of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// There is more to do.
     More,
-    /// All is read: where the log goes on, and the time of the last record in ms since the epoch.
-    Done {
-        /// The position of the log behind the last record.
-        position: u64,
-        /// The time of the last record, in ms since the epoch; 0 without one.
-        time_ms: i64,
-        /// What is known of the checkpoint that was read.
-        checkpoints: Checkpoints,
-    },
+    /// All is read.
+    Done,
 }
 
-/// The reading of a shard's data: its checkpoint, and the log after it.
+/// The checkpoint that was read.
+#[derive(Debug)]
+pub struct ReadCheckpoint {
+    /// Its file.
+    pub path: PathBuf,
+    /// The position in the log that it is of.
+    pub position: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Its keys.
+    pub keys: u64,
+}
+
+/// A segment that was read, as far as it could be.
+#[derive(Debug)]
+pub struct ReadSegment {
+    /// Its file.
+    pub path: PathBuf,
+    /// The position in the log that it begins at.
+    pub position: u64,
+    /// Bytes of the file that were read.
+    pub bytes: u64,
+    /// Records of commands.
+    pub records: u64,
+    /// The time of the last of them, in ms since the epoch.
+    pub last_ms: Option<i64>,
+}
+
+/// What was not written to its end, as when the process or the machine stopped in the middle.
+#[derive(Debug)]
+pub struct Tail {
+    /// The file that it begins in.
+    pub path: PathBuf,
+    /// Where in the file, in bytes.
+    pub offset: u64,
+    /// Bytes from there on.
+    pub bytes: u64,
+    /// Later segments, which are part of it.
+    pub later: Vec<PathBuf>,
+}
+
+/// The segment in reading.
+struct Current {
+    content: Vec<u8>,
+    offset: usize,
+}
+
+/// The reading of a shard's data.
 pub struct Recovery {
     directory: PathBuf,
     /// The checkpoint, while it is read.
-    checkpoint: Option<CheckpointReader>,
-    /// What is known of it.
-    position: u64,
-    checkpoint_bytes: u64,
+    reading_checkpoint: Option<CheckpointFile>,
     /// What every segment must say of itself; `position` is where the next one has to start.
     header: Header,
     /// Segments still to be read, the next one last.
-    segments: Vec<(u64, PathBuf)>,
-    /// The segment in reading, and where in its file.
-    current: Option<(PathBuf, Vec<u8>, usize)>,
-    time_ms: i64,
+    left: Vec<(u64, PathBuf)>,
+    current: Option<Current>,
     replies: Vec<u8>,
-    /// Bytes of all segments.
+    /// The checkpoint, once it is read.
+    pub checkpoint: Option<ReadCheckpoint>,
+    /// Segments that were read; the last may be in reading.
+    pub segments: Vec<ReadSegment>,
+    /// What was not written to its end.
+    pub tail: Option<Tail>,
+    /// The time of the last record, in ms since the epoch; 0 without one.
+    pub time_ms: i64,
+    /// Bytes to be read.
     pub total_bytes: u64,
     /// Bytes that were read.
     pub read_bytes: u64,
-    /// Records that were executed.
-    pub records: u64,
 }
 
 impl Recovery {
-    /// Begins to read the log in `directory`, whose segments must have this header.
-    pub fn new(directory: PathBuf, header: Header) -> Result<Recovery, String> {
-        for unfinished in ["next-log", "checkpoint.new"].map(|name| directory.join(name)) {
-            if unfinished.exists() {
-                fs::remove_file(&unfinished)
-                    .map_err(|error| format!("cannot remove {}: {error}", unfinished.display()))?;
-            }
-        }
-        let unreadable = |error| format!("cannot read the directory {}: {error}", directory.display());
-        let (mut header, mut checkpoint, mut checkpoint_bytes) = (header, None, 0);
+    /// Begins to read the data in `directory`, whose files must have this header.
+    pub fn new(directory: PathBuf, mut header: Header) -> Result<Recovery, Failure> {
+        let unreadable = |error| Failure::Unreadable(format!("cannot read {}: {error}", directory.display()));
+        let mut total_bytes = 0;
+        let mut reading_checkpoint = None;
         if let Some((position, path)) = data::checkpoints(&directory).map_err(unreadable)?.pop() {
             header.position = position;
-            let reader = CheckpointReader::open(path, header)?;
-            checkpoint_bytes = reader.len;
-            checkpoint = Some(reader);
-            // Left over where the process died before it had removed them all.
-            remove_older(&directory, position)
-                .map_err(|error| format!("cannot remove older files in {}: {error}", directory.display()))?;
+            let checkpoint = CheckpointFile::open(path, header)?;
+            total_bytes += checkpoint.bytes;
+            reading_checkpoint = Some(checkpoint);
         }
-        let mut segments = data::segments(&directory).map_err(unreadable)?;
-        let mut total_bytes = checkpoint_bytes;
-        for (_, path) in &segments {
-            total_bytes +=
-                fs::metadata(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?.len();
+        let mut left = data::segments(&directory).map_err(unreadable)?;
+        // Those before a checkpoint may be left over where the process died before it had removed them all.
+        left.retain(|(position, _)| *position >= header.position);
+        for (_, path) in &left {
+            total_bytes += fs::metadata(path).map_err(unreadable)?.len();
         }
-        segments.reverse();
+        left.reverse();
         Ok(Recovery {
             directory,
-            checkpoint,
-            position: header.position,
-            checkpoint_bytes,
+            reading_checkpoint,
             header,
-            segments,
+            left,
             current: None,
-            time_ms: 0,
             replies: Vec::new(),
+            checkpoint: None,
+            segments: Vec::new(),
+            tail: None,
+            time_ms: 0,
             total_bytes,
             read_bytes: 0,
-            records: 0,
         })
     }
 
+    /// Sees to it that what is going to be read of the log is on stable storage, so that it can go on behind it. What the
+    /// process before has written and not synced gets there now. What it had failed to sync is no longer there, though the
+    /// kernel shows it until it has to read it again.
+    pub fn make_stable(&self) -> Result<(), Failure> {
+        for (start, path) in &self.left {
+            let sync = || -> io::Result<()> {
+                let file = File::open(path)?;
+                file.sync_all()?;
+                Ok(rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?)
+            };
+            sync().map_err(|error| Failure::Unreadable(format!("cannot sync {}: {error}", path.display())))?;
+            if is_proof_of_sync(&read(path)?, *start, start.saturating_sub(1)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The position behind all that was read.
+    pub fn position(&self) -> u64 {
+        self.header.position
+    }
+
+    /// Records of commands that were executed.
+    pub fn records(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.records).sum()
+    }
+
+    /// What is known of the checkpoint that was read.
+    pub fn checkpoints(&self) -> Checkpoints {
+        self.checkpoint.as_ref().map_or_else(Checkpoints::default, |read| Checkpoints::after(read.position, read.bytes))
+    }
+
     /// Reads and executes until `until`, or to the end.
-    pub fn advance(&mut self, shard: &mut Shard, until: Instant) -> Result<Progress, String> {
-        while let Some(checkpoint) = &mut self.checkpoint {
+    pub fn advance(&mut self, shard: &mut Shard, until: Instant) -> Result<Progress, Failure> {
+        while let Some(checkpoint) = &mut self.reading_checkpoint {
             if Instant::now() >= until {
                 return Ok(Progress::More);
             }
             let (bytes, is_last) = checkpoint.read_block(shard)?;
             self.read_bytes += bytes;
             if is_last {
-                self.checkpoint = None;
+                let (bytes, keys, position) = (checkpoint.bytes, checkpoint.entries(), self.header.position);
+                self.checkpoint = Some(ReadCheckpoint { path: checkpoint.path.clone(), position, bytes, keys });
+                self.reading_checkpoint = None;
             }
         }
-        loop {
-            let Some((path, bytes, offset)) = self.current.take() else {
-                if !self.open_next()? {
-                    let checkpoints = Checkpoints::after(self.position, self.checkpoint_bytes);
-                    return Ok(Progress::Done { position: self.header.position, time_ms: self.time_ms, checkpoints });
-                }
-                continue;
+        while Instant::now() < until {
+            let more = match self.current.take() {
+                Some(current) => self.read_some(current, shard)?,
+                None => self.open_next()?,
             };
-            let mut segment = Segment::open_at(&bytes, offset).map_err(|problem| refusal(&path, 0, &problem))?;
-            let start = segment.offset();
-            let ending = loop {
-                if self.records.is_multiple_of(RECORDS_A_LOOK as u64) && Instant::now() >= until {
-                    break None;
-                }
-                let at = segment.offset();
-                match segment.next_record() {
-                    Ok(Record::Commands { time_ms, commands }) => {
-                        shard.replay(time_ms, &commands, &mut self.replies).map_err(|problem| {
-                            refusal(&path, at, &format!("the record there does not fit: {problem}"))
-                        })?;
-                        self.time_ms = self.time_ms.max(time_ms);
-                        self.records += 1;
-                    }
-                    Ok(Record::Synced(_)) => self.records += 1,
-                    Err(ending) => break Some(ending),
-                }
-            };
-            let (end, position) = (segment.offset(), segment.position());
-            self.read_bytes += (end - start) as u64;
-            match ending {
-                None => {
-                    self.records += 1;
-                    self.current = Some((path, bytes, end));
-                    return Ok(Progress::More);
-                }
-                Some(Ending::Whole) => self.header.position = position,
-                Some(Ending::Torn) => {
-                    self.header.position = position;
-                    self.cut(&path, bytes.len(), end)?;
-                }
-                Some(Ending::Damaged) => {
-                    return Err(refusal(&path, end, "the record there is damaged, and was on stable storage"));
-                }
-                Some(Ending::Malformed) => {
-                    return Err(refusal(&path, end, "the record there has an impossible content"));
-                }
+            if !more {
+                return Ok(Progress::Done);
             }
         }
+        Ok(Progress::More)
     }
 
-    /// Opens the next segment; false when there is none.
-    fn open_next(&mut self) -> Result<bool, String> {
-        let Some((position, path)) = self.segments.pop() else { return Ok(false) };
-        let bytes = fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-        if bytes.len() < HEADER_BYTES && self.segments.is_empty() {
-            // It was made, and the process died before it wrote anything.
-            self.cut(&path, bytes.len(), 0)?;
-            return Ok(false);
+    /// Reads some records of a segment; false when the log ends there.
+    fn read_some(&mut self, current: Current, shard: &mut Shard) -> Result<bool, Failure> {
+        let Current { content, offset } = current;
+        let Some(read) = self.segments.last_mut() else { return Ok(true) };
+        let mut segment = Segment::open_at(&content, offset)
+            .map_err(|refusal| Failure::Unreadable(format!("{}: {refusal}", read.path.display())))?;
+        let mut ending = None;
+        let mut refusal = None;
+        for _ in 0..RECORDS_A_LOOK {
+            self.header.position = segment.position();
+            read.bytes = segment.offset() as u64;
+            match segment.next_record() {
+                Ok(Record::Commands { time_ms, commands }) => {
+                    if let Err(refused) = shard.replay(time_ms, &commands, &mut self.replies) {
+                        refusal = Some(refused);
+                        break;
+                    }
+                    self.time_ms = self.time_ms.max(time_ms);
+                    read.last_ms = Some(time_ms);
+                    read.records += 1;
+                }
+                Ok(Record::Synced(_)) => {}
+                Err(reason) => {
+                    ending = Some(reason);
+                    break;
+                }
+            }
         }
-        let header = Header::decode(&bytes).map_err(|problem| refusal(&path, 0, &problem))?;
-        if header != self.header || header.position != position {
-            let problem = format!("it is the segment {header:?} where {:?} is expected", self.header);
-            return Err(refusal(&path, 0, &problem));
+        match refusal {
+            None => {}
+            Some(Refusal::Damaged(problem)) => {
+                return Err(self.damage(&content, format!("the record there does not fit: {problem}")));
+            }
+            Some(refusal) => return Err(Failure::Unreadable(format!("{}: {refusal}", read.path.display()))),
         }
-        self.read_bytes += HEADER_BYTES as u64;
-        self.current = Some((path, bytes, HEADER_BYTES));
+        let end = segment.offset();
+        if ending.is_none() {
+            (self.header.position, read.bytes) = (segment.position(), end as u64);
+        }
+        self.read_bytes += (end - offset) as u64;
+        match ending {
+            None => self.current = Some(Current { content, offset: end }),
+            Some(Ending::Whole) => {}
+            Some(Ending::Torn) => {
+                if self.is_synced_behind()? {
+                    return Err(self.damage(&content, "the record there is damaged, and was on stable storage".into()));
+                }
+                self.end_at_tail(content.len())?;
+                return Ok(false);
+            }
+            Some(Ending::Damaged) => {
+                return Err(self.damage(&content, "the record there is damaged, and was on stable storage".into()));
+            }
+            Some(Ending::Malformed) => {
+                return Err(self.damage(&content, "the record there has an impossible content".into()));
+            }
+        }
         Ok(true)
     }
 
-    /// Cuts off what was not written to its end.
-    fn cut(&mut self, path: &std::path::Path, from: usize, to: usize) -> Result<(), String> {
-        for (_, later) in &self.segments {
-            let bytes = fs::read(later).map_err(|error| format!("cannot read {}: {error}", later.display()))?;
-            if bytes.len() > HEADER_BYTES {
-                return Err(refusal(path, to, "the record there is damaged, and the log goes on behind it"));
+    /// Opens the next segment; false when the log ends before it.
+    fn open_next(&mut self) -> Result<bool, Failure> {
+        let Some((position, path)) = self.left.pop() else { return Ok(false) };
+        let content = read(&path)?;
+        let expected = self.header;
+        let problem = match Header::decode(&content) {
+            Ok(header) if header == (Header { position, ..expected }) && position >= expected.position => {
+                (position > expected.position).then(|| {
+                    format!(
+                        "it ends there, and the log goes on at position {position} instead of {}",
+                        expected.position
+                    )
+                })
             }
-        }
-        for (_, later) in std::mem::take(&mut self.segments) {
-            fs::remove_file(&later).map_err(|error| format!("cannot remove {}: {error}", later.display()))?;
-        }
-        eprintln!("ruvio: the last {} bytes of {} are no whole record and are cut off", from - to, path.display());
-        let cut = || {
-            if to < HEADER_BYTES {
-                fs::remove_file(path)?;
-            } else {
-                let file = OpenOptions::new().write(true).open(path)?;
-                file.set_len(to as u64)?;
-                file.sync_all()?;
+            Ok(header) => {
+                let problem = format!("{} is {header:?}, where {expected:?} belongs", path.display());
+                return Err(Failure::Unreadable(problem));
             }
-            File::open(&self.directory)?.sync_all()
+            Err(refusal @ (Refusal::Version(_) | Refusal::Database(_))) => {
+                return Err(Failure::Unreadable(format!("{}: {refusal}", path.display())));
+            }
+            Err(Refusal::Damaged(problem)) => Some(problem),
         };
-        cut().map_err(|error| format!("cannot cut {}: {error}", path.display()))
-    }
-}
-
-/// A checkpoint that is read block by block.
-struct CheckpointReader {
-    path: PathBuf,
-    file: BufReader<File>,
-    /// Bytes of the file.
-    len: u64,
-    blocks: Blocks,
-    block: Vec<u8>,
-}
-
-impl CheckpointReader {
-    /// Opens the checkpoint in `path`, which must have this header.
-    fn open(path: PathBuf, expected: Header) -> Result<CheckpointReader, String> {
-        let unreadable = |error| format!("cannot read {}: {error}", path.display());
-        let file = File::open(&path).map_err(unreadable)?;
-        let len = file.metadata().map_err(unreadable)?.len();
-        let mut file = BufReader::with_capacity(READ_BYTES, file);
-        let mut header = [0; HEADER_BYTES];
-        file.read_exact(&mut header).map_err(unreadable)?;
-        let blocks = Blocks::open(&header).map_err(|problem| refusal(&path, 0, &problem))?;
-        if blocks.header() != expected {
-            let problem = format!("it is the checkpoint {:?} where {expected:?} is expected", blocks.header());
-            return Err(refusal(&path, 0, &problem));
+        if let Some(problem) = problem {
+            return self.end_before(position, path, content, problem).map(|()| false);
         }
-        Ok(CheckpointReader { path, file, len, blocks, block: Vec::new() })
+        self.read_bytes += HEADER_BYTES as u64;
+        self.segments.push(ReadSegment { path, position, bytes: HEADER_BYTES as u64, records: 0, last_ms: None });
+        self.current = Some(Current { content, offset: HEADER_BYTES });
+        Ok(true)
     }
 
-    /// Adds the next block to the shard; how many bytes it has, and whether it is the last.
-    fn read_block(&mut self, shard: &mut Shard) -> Result<(u64, bool), String> {
-        let offset = self.blocks.offset();
-        let damaged = |problem: String| refusal(&self.path, offset as usize, &problem);
-        let cut = |_| damaged("it ends in the middle of a block".to_owned());
-        let mut head = [0; Blocks::HEAD_BYTES];
-        self.file.read_exact(&mut head).map_err(cut)?;
-        let body = Blocks::body_bytes(&head).map_err(damaged)?;
-        if offset + (head.len() + body) as u64 > self.len {
-            return Err(damaged("it ends in the middle of a block".to_owned()));
+    /// Ends the log before a segment that does not go on with it, or fails where that cannot be for want of a sync.
+    fn end_before(&mut self, position: u64, path: PathBuf, content: Vec<u8>, problem: String) -> Result<(), Failure> {
+        let is_gap = position > self.header.position;
+        self.left.push((position, path));
+        let is_synced = self.is_synced_behind()?;
+        if is_gap && let Some(before) = self.segments.last() {
+            // It is the end of the segment before that is missing, or all of one in between.
+            let len = before.bytes as usize;
+            return if is_synced { Err(self.damage(&[], problem)) } else { self.end_at_tail(len) };
         }
-        self.block.clear();
-        self.block.extend_from_slice(&head);
-        self.block.resize(head.len() + body, 0);
-        self.file.read_exact(&mut self.block[head.len()..]).map_err(cut)?;
-        shard.keys.begin(0, i64::MIN, None);
-        let is_last = self.blocks.add(&self.block, &mut shard.keys).map_err(damaged)? == Block::End;
-        Ok((self.block.len() as u64, is_last))
+        if let Some((position, path)) = self.left.pop() {
+            self.segments.push(ReadSegment { path, position, bytes: 0, records: 0, last_ms: None });
+        }
+        if is_synced || is_gap { Err(self.damage(&content, problem)) } else { self.end_at_tail(content.len()) }
+    }
+
+    /// Whether a record in the segments that are left says that the log was on stable storage beyond where reading has come
+    /// to.
+    fn is_synced_behind(&self) -> Result<bool, Failure> {
+        for (start, path) in self.left.iter().rev() {
+            if is_proof_of_sync(&read(path)?, *start, self.header.position) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The damage that reading has come to, in the last of the segments, whose file has this content.
+    fn damage(&self, content: &[u8], problem: String) -> Failure {
+        let Some(damaged) = self.segments.last() else { return Failure::Unreadable(problem) };
+        let (path, offset) = (damaged.path.clone(), damaged.bytes);
+        let cut_bytes = (content.len() as u64).saturating_sub(offset);
+        let records = whole_records(content, offset as usize, damaged.position);
+        let mut loss = Loss { records, bytes: cut_bytes, cut_bytes, segments: Vec::new() };
+        for (start, path) in self.left.iter().rev() {
+            match read(path) {
+                Ok(content) => {
+                    loss.bytes += content.len() as u64;
+                    loss.records += whole_records(&content, 0, *start);
+                    loss.segments.push(path.clone());
+                }
+                Err(failure) => return failure,
+            }
+        }
+        Failure::Damaged(Damage { path, offset, problem, loss: Some(loss) })
+    }
+
+    /// Ends the log where reading has come to, in the last of the segments, whose file has this many bytes.
+    fn end_at_tail(&mut self, len: usize) -> Result<(), Failure> {
+        let Some(torn) = self.segments.last() else { return Ok(()) };
+        let mut tail =
+            Tail { path: torn.path.clone(), offset: torn.bytes, bytes: len as u64 - torn.bytes, later: Vec::new() };
+        for (_, path) in std::mem::take(&mut self.left).into_iter().rev() {
+            let unreadable = |error| Failure::Unreadable(format!("cannot read {}: {error}", path.display()));
+            tail.bytes += fs::metadata(&path).map_err(unreadable)?.len();
+            tail.later.push(path);
+        }
+        self.tail = Some(tail);
+        Ok(())
+    }
+
+    /// Removes what is of no use any more, and cuts off what was not written to its end, so that the log can go on.
+    pub fn settle(&self) -> Result<(), String> {
+        let directory = &self.directory;
+        let changed = |error| format!("cannot change the files in {}: {error}", directory.display());
+        for unfinished in ["next-log", "checkpoint.new"].map(|name| directory.join(name)) {
+            remove_if_there(&unfinished).map_err(changed)?;
+        }
+        if let Some(checkpoint) = &self.checkpoint {
+            remove_older(directory, checkpoint.position).map_err(changed)?;
+        }
+        let Some(tail) = &self.tail else { return Ok(()) };
+        if tail.bytes > 0 {
+            eprintln!("ruvio: {}", tail.describe("are cut off"));
+        }
+        tail.cut().and_then(|()| data::sync_directory(directory)).map_err(changed)
     }
 }
 
-fn refusal(path: &std::path::Path, offset: usize, problem: &str) -> String {
-    format!("{} cannot be read at offset {offset}: {problem}", path.display())
+impl Tail {
+    /// What it is and what is done with it, for people.
+    pub fn describe(&self, what_is_done: &str) -> String {
+        let path = self.path.display();
+        let later = match self.later.len() {
+            0 => String::new(),
+            more => format!(" and {more} segments after it"),
+        };
+        format!("the last {} bytes of {path}{later} are no whole record and {what_is_done}", self.bytes)
+    }
+
+    fn cut(&self) -> io::Result<()> {
+        // From the end: what is left at any moment is the log and a part of the tail.
+        self.later.iter().rev().try_for_each(fs::remove_file)?;
+        if self.offset < HEADER_BYTES as u64 {
+            return fs::remove_file(&self.path);
+        }
+        let file = OpenOptions::new().write(true).open(&self.path)?;
+        file.set_len(self.offset)?;
+        file.sync_all()
+    }
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// How many whole records there are behind an offset in the file of a segment that starts at `position`, whatever its header
+/// says.
+fn whole_records(content: &[u8], offset: usize, position: u64) -> u64 {
+    let offset = offset.max(HEADER_BYTES);
+    let records = content.get(offset..).unwrap_or_default();
+    records_behind(records, position.wrapping_add((offset - HEADER_BYTES) as u64))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    fs::read(path).map_err(|error| Failure::Unreadable(format!("cannot read {}: {error}", path.display())))
 }

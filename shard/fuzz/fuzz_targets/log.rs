@@ -1,0 +1,110 @@
+//! A shard's log: whatever a segment holds, reading it ends, and what is read lies inside of it; records that were sealed as
+//! the log seals them are executed again without a panic.
+
+#![no_main]
+
+use std::cell::RefCell;
+
+use libfuzzer_sys::fuzz_target;
+use ruvio_shard::eviction::MemoryMeter;
+use ruvio_shard::log::{Ending, HEADER_BYTES, Header, Record, Segment, is_proof_of_sync, records_behind};
+use ruvio_shard::settings::Settings;
+use ruvio_shard::shard::Shard;
+
+#[path = "stored/sealed.rs"]
+mod sealed;
+
+use sealed::{HEADER, sealed};
+
+/// Bits of an input's first byte: the rest is a whole file; a byte of it is changed; it is cut.
+const RAW: u8 = 1;
+const CHANGED: u8 = 2;
+const CUT: u8 = 4;
+
+/// Longest string that a command may make, in bytes.
+const LONGEST_STRING: usize = 100_000;
+
+thread_local! {
+    /// A shard that an earlier run left empty: to make the tables of all slots takes longer than most logs.
+    static EMPTY: RefCell<Option<Shard>> = const { RefCell::new(None) };
+}
+
+fn empty_shard() -> Shard {
+    let meter = MemoryMeter { total: || 0, own: || 0, shards: 1 };
+    let settings = Settings { proto_max_bulk_len: LONGEST_STRING, ..Settings::default() };
+    EMPTY.take().unwrap_or_else(|| Shard::new(2, settings, meter, 1))
+}
+
+/// Reads a segment to its end; executes its records where they may be such as were logged.
+fn read(file: &[u8], shard: &mut Option<Shard>) -> (u64, u64, Ending) {
+    let Ok(mut segment) = Segment::open(file) else { return (0, 0, Ending::Torn) };
+    let (mut records, mut replies) = (0, Vec::new());
+    loop {
+        let (offset, position) = (segment.offset(), segment.position());
+        assert_eq!((position - segment.header().position) as usize, offset - HEADER_BYTES);
+        match segment.next_record() {
+            Ok(Record::Commands { time_ms, commands }) => {
+                records += 1;
+                for command in &commands {
+                    assert!(command.args.len() > 0);
+                    for word in command.args.iter() {
+                        let (start, end) = (word.as_ptr() as usize, word.as_ptr() as usize + word.len());
+                        let inside = file.as_ptr() as usize + offset..=file.as_ptr() as usize + file.len();
+                        assert!(inside.contains(&start) && inside.contains(&end));
+                    }
+                }
+                if let Some(shard) = shard
+                    && shard.replay(time_ms, &commands, &mut replies).is_err()
+                {
+                    return (records, offset as u64, Ending::Malformed);
+                }
+            }
+            Ok(Record::Synced(_)) => {}
+            Err(ending) => {
+                assert_eq!(segment.offset(), offset, "nothing is passed");
+                assert!(ending != Ending::Whole || offset == file.len());
+                return (records, offset as u64, ending);
+            }
+        }
+        assert!(segment.offset() > offset && segment.offset() <= file.len());
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&[flags, high, low], rest)) = data.split_first_chunk::<3>() else { return };
+    let mut file = if flags & RAW != 0 {
+        rest.to_vec()
+    } else {
+        let header: Header = HEADER;
+        let mut file = header.encode().to_vec();
+        sealed(rest, header.position, &mut file);
+        file
+    };
+    let whole = read(&file, &mut None);
+    let place = usize::from(u16::from_be_bytes([high, low])).min(file.len());
+    if flags & RAW == 0 {
+        assert!(records_behind(&file[HEADER_BYTES..], HEADER.position) >= whole.0);
+        let mut shard = Some(empty_shard());
+        read(&file, &mut shard);
+        if let Some(mut shard) = shard {
+            for database in 0..2 {
+                shard.keys.flush(database);
+            }
+            while !shard.keys.reclaim(1000) {}
+            EMPTY.set(Some(shard));
+        }
+    }
+    if flags & CUT != 0 {
+        file.truncate(place);
+    } else if flags & CHANGED != 0 && place < file.len() {
+        file[place] ^= 1 << (flags >> 5);
+    }
+    let after = read(&file, &mut None);
+    if flags & RAW == 0 && flags & (CUT | CHANGED) != 0 {
+        // A prefix of the records, and nothing else.
+        assert!(after.0 <= whole.0 && after.1 <= whole.1);
+        assert!(after.2 != Ending::Whole || flags & CUT != 0 || place >= whole.1 as usize);
+    }
+    records_behind(&file, HEADER.position);
+    is_proof_of_sync(&file, HEADER.position, HEADER.position);
+});

@@ -1,0 +1,546 @@
+//! Decides what of a log is written, when it is synced, and what may be acknowledged.
+//!
+//! At most one write is under way, and one round of syncs; what is added meanwhile waits for the next write. What a write
+//! needs of disk space was reserved before any of its commands was executed, so that a full disk refuses commands and fails
+//! no write.
+//!
+//! A write that fails is tried again. After a sync that failed, the kernel may have dropped what was to be stored, and says
+//! so only once; and a write may fail for good. Then the files are given up, and the log is **renewed**: a checkpoint of
+//! the whole shard, with all that was done to it, is made and stored, and the log goes on behind it in a new segment.
+//! Until that has succeeded, commands that write are refused, and nothing more is acknowledged.
+
+use super::disk::{Completion, Disk, DiskError, FileName};
+use super::trouble::Trouble;
+use super::{Buffer, HEADER_BYTES, Header};
+use crate::error::CommandError;
+
+/// The least that is reserved for a segment when the disk is nearly full, in bytes.
+const SMALLEST_SEGMENT_BYTES: u64 = 256 << 10;
+
+/// What a write may have beside its records: the header of a segment, and a record that says how far the log is synced.
+const OVERHEAD_BYTES: u64 = HEADER_BYTES as u64 + 32;
+
+/// With [`Durability::EverySecond`] a sync starts this long after the one before, in ms.
+const SYNC_EVERY_MS: i64 = 1000;
+
+/// When something has waited this long to be synced, which should take a second, nothing more is acknowledged before it is,
+/// in ms.
+const SYNC_OVERDUE_MS: i64 = 2000;
+
+/// When there is no room for a command, others are refused until there is room for as much, but not for more than this,
+/// in bytes: a huge one may never fit.
+const MOST_AWAITED_BYTES: usize = 64 << 10;
+
+/// After trouble the writer tries again this often, in ms.
+const RETRY_MS: i64 = 100;
+
+/// A renewal that failed is tried again after twice the time as the one before, and at last this often, in ms.
+const RENEWAL_RETRY_MS: i64 = 10_000;
+
+/// When what was done may be acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// At once; no log is kept.
+    Memory,
+    /// Once it is written, so that it outlives the process; it is synced every second.
+    EverySecond,
+    /// Once it is synced.
+    Always,
+}
+
+impl Durability {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Durability::Memory => "memory",
+            Durability::EverySecond => "everysec",
+            Durability::Always => "always",
+        }
+    }
+}
+
+/// How a log is to go on.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// What its segments say of themselves; `position` is where the log goes on.
+    pub header: Header,
+    /// When what was done may be acknowledged.
+    pub durability: Durability,
+    /// Bytes of a segment, unless a single write is longer.
+    pub segment_bytes: u64,
+}
+
+/// A segment that is open for writing.
+struct Segment<F> {
+    file: F,
+    /// Bytes in it.
+    len: u64,
+    /// Bytes reserved for it.
+    limit: u64,
+}
+
+impl<F> Segment<F> {
+    fn fits(&self, bytes: u64) -> bool {
+        self.len + bytes + OVERHEAD_BYTES <= self.limit
+    }
+}
+
+/// A write that has not ended.
+struct Write {
+    len: usize,
+    done: usize,
+    /// The position of the log behind it.
+    end: u64,
+    started_ms: i64,
+    /// Its bytes, while it waits to be tried again; otherwise the disk has them.
+    failed: Option<Vec<u8>>,
+}
+
+/// A round of syncs under way.
+struct Sync {
+    /// How far the log was written when it began.
+    position: u64,
+    /// Since when the oldest of it waits to be synced.
+    since_ms: Option<i64>,
+}
+
+/// The making of a new log behind a checkpoint.
+struct Renewal<F> {
+    position: u64,
+    segment: Segment<F>,
+}
+
+/// Writes a shard's log to a disk.
+pub struct Writer<D: Disk> {
+    /// Records to be written.
+    pub buffer: Buffer,
+    /// Where they are written.
+    pub disk: D,
+    header: Header,
+    durability: Durability,
+    segment_bytes: u64,
+    segment: Segment<D::File>,
+    /// The segment that follows, where it had to be made ahead.
+    next: Option<Segment<D::File>>,
+    /// Files with data that no sync has covered, but for the current segment; directories too.
+    unsynced: Vec<D::File>,
+    write: Option<Write>,
+    sync: Option<Sync>,
+    spare: Vec<u8>,
+    acknowledged: u64,
+    written: u64,
+    synced: u64,
+    /// How far the log says of itself that it is synced.
+    marked: u64,
+    sync_started_ms: i64,
+    /// Since when something is written that no sync under way covers.
+    unsynced_since_ms: Option<i64>,
+    is_overdue: bool,
+    delayed_syncs: u64,
+    /// A position at which a segment has to begin.
+    rotate_at: Option<u64>,
+    trouble: Option<Trouble>,
+    /// Bytes that there was no room for.
+    refused: usize,
+    retry_ms: i64,
+    renewal: Option<Renewal<D::File>>,
+    /// How long the next renewal waits if the one under way fails.
+    renewal_pause_ms: i64,
+}
+
+impl<D: Disk> Writer<D> {
+    /// Goes on in a new segment.
+    pub fn new(mut disk: D, start: Start, now_ms: i64) -> Result<Writer<D>, DiskError> {
+        let Start { header, durability, segment_bytes } = start;
+        let position = header.position;
+        let segment = create(&mut disk, FileName::Segment(position), 0, segment_bytes)?;
+        let directory = disk.directory()?;
+        Ok(Writer {
+            buffer: Buffer::new(position),
+            disk,
+            header,
+            durability,
+            segment_bytes,
+            segment,
+            next: None,
+            unsynced: vec![directory],
+            write: None,
+            sync: None,
+            spare: Vec::new(),
+            acknowledged: position,
+            written: position,
+            synced: position,
+            marked: position,
+            sync_started_ms: now_ms,
+            unsynced_since_ms: None,
+            is_overdue: false,
+            delayed_syncs: 0,
+            rotate_at: None,
+            trouble: None,
+            refused: 0,
+            retry_ms: 0,
+            renewal: None,
+            renewal_pause_ms: RETRY_MS,
+        })
+    }
+
+    /// What a file of this shard says of itself that begins at `position`.
+    pub fn header(&self, position: u64) -> Header {
+        Header { position, ..self.header }
+    }
+
+    /// Changes when what was done may be acknowledged.
+    pub fn set_durability(&mut self, durability: Durability) {
+        self.durability = durability;
+    }
+
+    /// Has the write that begins at `position`, where the buffer ends, go to a segment of its own; the error is that there is
+    /// no room for one.
+    pub fn rotate_at(&mut self, position: u64) -> Result<(), DiskError> {
+        debug_assert!(self.buffer.is_empty() && self.buffer.end() == position);
+        if self.segment.len == 0 && self.written == position {
+            return Ok(());
+        }
+        if self.next.is_none() {
+            self.next = Some(create(&mut self.disk, FileName::Reserve, 0, self.segment_bytes)?);
+        }
+        self.rotate_at = Some(position);
+        Ok(())
+    }
+
+    /// Up to which position what was done may be acknowledged.
+    #[inline]
+    pub fn acknowledged(&self) -> u64 {
+        self.acknowledged
+    }
+
+    /// How far the log is on stable storage.
+    pub fn synced(&self) -> u64 {
+        self.synced
+    }
+
+    /// How often acknowledgements had to wait for a sync that took too long.
+    pub fn delayed_syncs(&self) -> u64 {
+        self.delayed_syncs
+    }
+
+    /// What stands in the way of writing.
+    pub fn trouble(&self) -> Option<Trouble> {
+        self.trouble
+    }
+
+    /// Why a command that may log `needed` bytes is refused, if it is.
+    #[inline]
+    pub fn refusal(&mut self, needed: usize) -> Option<CommandError> {
+        if self.trouble.is_none() && self.has_room(needed) {
+            return None;
+        }
+        self.make_room(needed)
+    }
+
+    fn pending(&self) -> u64 {
+        let writing = self.write.as_ref().map_or(0, |write| write.len - write.done);
+        (self.buffer.len() + writing) as u64
+    }
+
+    #[inline]
+    fn has_room(&self, needed: usize) -> bool {
+        let wanted = self.pending() + needed as u64;
+        self.rotate_at.is_none() && self.segment.fits(wanted)
+            || self.next.as_ref().is_some_and(|next| next.fits(wanted))
+    }
+
+    #[cold]
+    fn make_room(&mut self, needed: usize) -> Option<CommandError> {
+        // What is in the way is looked after ten times a second, not at every command.
+        if self.trouble.is_none() {
+            self.refused = needed.min(MOST_AWAITED_BYTES);
+            self.reserve(needed);
+        }
+        self.trouble.map(Trouble::refusal)
+    }
+
+    /// Makes the segment that follows, with room for all that waits and `needed` bytes more.
+    fn reserve(&mut self, needed: usize) {
+        let wanted = self.pending() + needed as u64;
+        // Where it starts is known when it is begun; until then it has a name of its own, which one that is too small had.
+        self.next = None;
+        match create(&mut self.disk, FileName::Reserve, wanted, self.segment_bytes) {
+            Ok(next) => {
+                self.next = Some(next);
+                self.trouble = None;
+            }
+            Err(error) => self.trouble = Some(Trouble::Full(error)),
+        }
+    }
+
+    /// Starts to write what the buffer holds, unless a write is under way; whether anything is under way.
+    #[inline]
+    pub fn start(&mut self, now_ms: i64) -> bool {
+        let may_write = matches!(self.trouble, None | Some(Trouble::Full(_)));
+        if self.write.is_none() && !self.buffer.is_empty() && may_write {
+            self.start_write(now_ms);
+        }
+        self.write.is_some() || self.sync.is_some()
+    }
+
+    fn start_write(&mut self, now_ms: i64) {
+        if self.synced > self.marked && !self.buffer.is_open() {
+            self.marked = self.synced;
+            self.buffer.synced(self.synced);
+        }
+        let position = self.written;
+        let must_rotate = self.rotate_at == Some(position);
+        let header_bytes = if self.segment.len == 0 { HEADER_BYTES as u64 } else { 0 };
+        let fits = self.segment.len + header_bytes + self.buffer.len() as u64 <= self.segment.limit;
+        if (must_rotate || !fits)
+            && let Err(error) = self.rotate(position)
+        {
+            self.fail_write(error, now_ms);
+            return;
+        }
+        let mut bytes = self.buffer.take(std::mem::take(&mut self.spare));
+        let end = self.buffer.ended();
+        if self.segment.len == 0 {
+            bytes.splice(0..0, self.header(position).encode());
+        }
+        self.unsynced_since_ms.get_or_insert(now_ms);
+        self.write = Some(Write { len: bytes.len(), done: 0, end, started_ms: now_ms, failed: None });
+        self.disk.write(&self.segment.file, self.segment.len, bytes, 0);
+    }
+
+    /// Goes on in the next segment, which starts at `position`.
+    fn rotate(&mut self, position: u64) -> Result<(), DiskError> {
+        let next = match self.next.take() {
+            Some(next) => next,
+            None => create(&mut self.disk, FileName::Reserve, self.buffer.len() as u64, self.segment_bytes)?,
+        };
+        let directory = self.disk.directory()?;
+        self.disk.rename(FileName::Reserve, FileName::Segment(position))?;
+        let full = std::mem::replace(&mut self.segment, next);
+        self.unsynced.extend([full.file, directory]);
+        self.rotate_at = None;
+        Ok(())
+    }
+
+    fn start_sync(&mut self, now_ms: i64) {
+        let mut files = std::mem::take(&mut self.unsynced);
+        files.push(self.segment.file.clone());
+        self.sync_started_ms = now_ms;
+        self.sync = Some(Sync { position: self.written, since_ms: self.unsynced_since_ms });
+        // The next one covers a write under way.
+        self.unsynced_since_ms = self.write.as_ref().map(|write| write.started_ms);
+        self.disk.sync(files);
+    }
+
+    /// Takes in what the disk has done, and starts what follows from it.
+    pub fn advance(&mut self, now_ms: i64) {
+        while let Some(completion) = self.disk.next_completion() {
+            match completion {
+                Completion::Write(bytes, result) => self.end_write(bytes, result, now_ms),
+                Completion::Sync(result) => self.end_sync(result),
+            }
+        }
+        self.start(now_ms);
+        let is_due = match self.durability {
+            Durability::Always => true,
+            Durability::EverySecond => now_ms - self.sync_started_ms >= SYNC_EVERY_MS,
+            Durability::Memory => false,
+        };
+        if is_due && self.written > self.synced && self.sync.is_none() && !self.is_broken() {
+            self.start_sync(now_ms);
+        }
+        self.acknowledge(now_ms);
+    }
+
+    /// Whether the files are given up, and only a renewal helps.
+    pub fn is_broken(&self) -> bool {
+        matches!(self.trouble, Some(Trouble::Broken { .. }))
+    }
+
+    fn acknowledge(&mut self, now_ms: i64) {
+        let syncing_since_ms = self.sync.as_ref().and_then(|sync| sync.since_ms);
+        let since_ms = syncing_since_ms.or(self.unsynced_since_ms);
+        let was_overdue = self.is_overdue;
+        self.is_overdue = since_ms.is_some_and(|since_ms| now_ms - since_ms > SYNC_OVERDUE_MS);
+        self.delayed_syncs += u64::from(self.is_overdue && !was_overdue);
+        let waits_for_sync = match self.durability {
+            Durability::Always => true,
+            Durability::EverySecond | Durability::Memory => self.is_overdue || self.is_broken(),
+        };
+        self.acknowledged = self.acknowledged.max(if waits_for_sync { self.synced } else { self.written });
+    }
+
+    fn end_write(&mut self, bytes: Vec<u8>, result: Result<usize, DiskError>, now_ms: i64) {
+        let is_broken = self.is_broken();
+        let Some(write) = &mut self.write else { return };
+        match result {
+            Ok(len) if len > 0 => {
+                write.done += len;
+                if matches!(self.trouble, Some(Trouble::Write { .. })) {
+                    self.trouble = None;
+                }
+                if write.done == write.len {
+                    self.segment.len += write.len as u64;
+                    self.written = write.end;
+                    self.write = None;
+                    self.spare = bytes;
+                } else if is_broken {
+                    write.failed = Some(bytes);
+                } else {
+                    self.write_rest(bytes);
+                }
+            }
+            Err(error) if error.is_interruption() && !is_broken => self.write_rest(bytes),
+            _ => {
+                write.failed = Some(bytes);
+                // Nothing written at all is as bad as an error.
+                self.fail_write(result.err().unwrap_or(DiskError::IO), now_ms);
+            }
+        }
+    }
+
+    fn write_rest(&mut self, bytes: Vec<u8>) {
+        let Some(write) = &mut self.write else { return };
+        write.failed = None;
+        let done = write.done;
+        self.disk.write(&self.segment.file, self.segment.len + done as u64, bytes, done);
+    }
+
+    fn fail_write(&mut self, error: DiskError, now_ms: i64) {
+        let since_ms = match self.trouble {
+            Some(Trouble::Broken { .. }) => return,
+            Some(Trouble::Write { since_ms, .. }) => since_ms,
+            Some(Trouble::Full(_)) | None => now_ms,
+        };
+        self.trouble = Some(Trouble::Write { error, since_ms });
+        self.retry_ms = now_ms + RETRY_MS;
+    }
+
+    fn end_sync(&mut self, result: Result<(), DiskError>) {
+        let Some(sync) = self.sync.take() else { return };
+        match result {
+            Ok(()) => self.synced = sync.position,
+            Err(error) => {
+                self.trouble = Some(Trouble::Broken { operation: "syncing", error });
+                self.unsynced_since_ms = sync.since_ms.or(self.unsynced_since_ms);
+            }
+        }
+    }
+
+    /// To be called ten times a second: syncs what is due, and tries again what failed.
+    pub fn tick(&mut self, now_ms: i64) {
+        match self.trouble {
+            Some(Trouble::Write { .. }) if now_ms >= self.retry_ms => {
+                self.retry_ms = now_ms + RETRY_MS;
+                match &mut self.write {
+                    Some(write) => {
+                        if let Some(bytes) = write.failed.take() {
+                            self.write_rest(bytes);
+                        }
+                    }
+                    // There was no segment to write to.
+                    None => self.start_write(now_ms),
+                }
+            }
+            Some(Trouble::Full(_)) => {
+                if self.has_room(self.refused) {
+                    self.trouble = None;
+                } else {
+                    self.reserve(self.refused);
+                }
+            }
+            _ => {}
+        }
+        self.advance(now_ms);
+    }
+
+    /// Whether the log can only be renewed, and that can begin now.
+    pub fn wants_renewal(&self, now_ms: i64) -> bool {
+        self.trouble.is_some_and(|trouble| trouble.is_hopeless(now_ms))
+            && self.renewal.is_none()
+            && self.sync.is_none()
+            && self.write.as_ref().is_none_or(|write| write.failed.is_some())
+            && now_ms >= self.retry_ms
+    }
+
+    /// Begins to renew the log: returns the position that a checkpoint is to be made of, now. What was not written up to
+    /// there is dropped, for the checkpoint has it. None when that cannot begin.
+    pub fn begin_renewal(&mut self, now_ms: i64) -> Option<u64> {
+        if !self.wants_renewal(now_ms) {
+            return None;
+        }
+        self.next = None;
+        let Ok(segment) = create(&mut self.disk, FileName::Reserve, 0, self.segment_bytes) else {
+            self.postpone_renewal(now_ms);
+            return None;
+        };
+        if let Some(Trouble::Write { error, .. }) = self.trouble {
+            self.trouble = Some(Trouble::Broken { operation: "writing", error });
+        }
+        self.write = None;
+        self.spare = self.buffer.take(Vec::new());
+        let position = self.buffer.end();
+        self.renewal = Some(Renewal { position, segment });
+        Some(position)
+    }
+
+    fn postpone_renewal(&mut self, now_ms: i64) {
+        self.retry_ms = now_ms + self.renewal_pause_ms;
+        self.renewal_pause_ms = (self.renewal_pause_ms * 2).min(RENEWAL_RETRY_MS);
+    }
+
+    /// Ends the renewal that was begun: its checkpoint is on stable storage under its name, or has failed.
+    pub fn end_renewal(&mut self, is_durable: bool, now_ms: i64) {
+        let Some(Renewal { position, segment }) = self.renewal.take() else { return };
+        let directory = match is_durable {
+            true => {
+                self.disk.rename(FileName::Reserve, FileName::Segment(position)).and_then(|()| self.disk.directory())
+            }
+            false => Err(DiskError::IO),
+        };
+        let Ok(directory) = directory else {
+            self.postpone_renewal(now_ms);
+            return;
+        };
+        self.segment = segment;
+        self.unsynced = vec![directory];
+        self.unsynced_since_ms = None;
+        self.rotate_at = None;
+        (self.written, self.synced, self.marked) = (position, position, position);
+        self.acknowledged = self.acknowledged.max(position);
+        self.trouble = None;
+        self.retry_ms = 0;
+        self.renewal_pause_ms = RETRY_MS;
+        self.advance(now_ms);
+    }
+
+    /// Writes and syncs all there is, and waits for it.
+    pub fn finish(&mut self, now_ms: i64) -> Result<(), DiskError> {
+        loop {
+            self.advance(now_ms);
+            if let Some(Trouble::Write { error, .. } | Trouble::Broken { error, .. }) = self.trouble {
+                return Err(error);
+            }
+            if self.write.is_none() && self.sync.is_none() {
+                if self.synced == self.written {
+                    return Ok(());
+                }
+                self.start_sync(now_ms);
+            }
+            self.disk.wait()?;
+        }
+    }
+}
+
+/// Makes a segment with room for `needed` bytes or, where the disk has as much, a whole segment.
+fn create<D: Disk>(
+    disk: &mut D,
+    name: FileName,
+    needed: u64,
+    segment_bytes: u64,
+) -> Result<Segment<D::File>, DiskError> {
+    let least = (needed + OVERHEAD_BYTES).max(SMALLEST_SEGMENT_BYTES.min(segment_bytes));
+    let (file, limit) = disk.create(name, least, least.max(segment_bytes))?;
+    Ok(Segment { file, len: 0, limit })
+}

@@ -1,0 +1,205 @@
+//! Promises of recovery: whatever becomes of the files, what is read is the state after some whole records from the first on,
+//! with all that was on stable storage; or reading fails, and says what would have to go.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ruvio_shard::args::OwnedArgs;
+use ruvio_shard::commands;
+use ruvio_shard::eviction::MemoryMeter;
+use ruvio_shard::log::{Buffer, HEADER_BYTES, Header};
+use ruvio_shard::reply::Protocol;
+use ruvio_shard::settings::Settings;
+use ruvio_shard::shard::{Call, Shard};
+use tempfile::TempDir;
+
+use super::{Failure, Progress, Recovery};
+use crate::data;
+
+const HEADER: Header = Header { shard: 0, shards: 1, generation: 1, position: 0 };
+
+/// Records of all segments.
+const RECORDS: u64 = 12;
+
+fn shard() -> Shard {
+    let meter = MemoryMeter { total: || 0, own: || 0, shards: 1 };
+    Shard::new(2, Settings::default(), meter, 1)
+}
+
+fn read_all(directory: &Path) -> Result<(u64, Recovery), Failure> {
+    let mut recovery = Recovery::new(directory.to_owned(), HEADER)?;
+    let mut shard = shard();
+    while recovery.advance(&mut shard, Instant::now() + Duration::from_secs(60))? == Progress::More {}
+    Ok((records_in(&mut shard), recovery))
+}
+
+fn reply(shard: &mut Shard, line: &str) -> String {
+    let words: OwnedArgs = line.split(' ').collect();
+    let command = commands::named(words.as_args().at(0)).expect("a command");
+    let call = Call { database: 0, slot: None, now_ms: 0, protocol: Protocol::Resp2, may_wait: false };
+    let mut out = Vec::new();
+    shard.execute(command, words.as_args(), call, &mut out);
+    String::from_utf8(out).expect("text")
+}
+
+/// How many records a shard has the effects of; it must have those of all records before, each once.
+fn records_in(shard: &mut Shard) -> u64 {
+    let list = reply(shard, "LRANGE list 0 -1");
+    let elements: Vec<u64> = list.lines().skip(1).filter(|line| !line.starts_with('$')).flat_map(str::parse).collect();
+    let count = elements.len() as u64;
+    assert_eq!(elements, (0..count).collect::<Vec<_>>());
+    let there = (0..RECORDS).filter(|number| reply(shard, &format!("GET key:{number}")) != "$-1\r\n");
+    assert_eq!(there.collect::<Vec<_>>(), elements);
+    count
+}
+
+/// Three segments of four records; each record but the first of all is preceded by a mark that those up to `lag` records
+/// before it are on stable storage. Returns the position behind each record, and the files.
+fn history(lag: usize) -> (TempDir, Vec<u64>, Vec<PathBuf>) {
+    let directory = TempDir::new().expect("a folder");
+    let mut buffer = Buffer::new(0);
+    let (mut ends, mut files) = (Vec::new(), Vec::new());
+    for number in 0..RECORDS {
+        if number % 4 == 0 {
+            files.push((buffer.end(), Header { position: buffer.end(), ..HEADER }.encode().to_vec()));
+        }
+        if let Some(&synced) = ends.len().checked_sub(1 + lag).and_then(|index| ends.get(index)) {
+            buffer.synced(synced);
+        }
+        buffer.begin(1_000 + number as i64);
+        for line in [format!("SET key:{number} {number}"), format!("RPUSH list {number}")] {
+            let words: OwnedArgs = line.split(' ').collect();
+            buffer.command(0, words.as_args());
+        }
+        assert!(buffer.end_record());
+        ends.push(buffer.end());
+        let content = &mut files.last_mut().expect("a segment").1;
+        content.extend(buffer.take(Vec::new()));
+    }
+    let paths = files.into_iter().map(|(position, content)| {
+        let path = data::segment_path(directory.path(), position);
+        fs::write(&path, content).expect("a segment");
+        path
+    });
+    let paths = paths.collect();
+    (directory, ends, paths)
+}
+
+/// Checks what is read of files of which `path` was changed at `offset`: nothing is lost but what was not on stable storage
+/// when the last record that is still whole was written, and what is lost is taken out so that the rest can be read.
+fn check_changed(directory: &Path, ends: &[u64], lag: usize, path: &Path, offset: u64, what: &str) {
+    let start = u64::from_str_radix(&path.file_name().expect("a name").to_string_lossy()[4..], 16).expect("a position");
+    let position = start + offset.saturating_sub(HEADER_BYTES as u64);
+    let before = ends.iter().filter(|end| **end <= position).count() as u64;
+    let what = format!("{} {what} at {offset}, marks {lag} behind", path.display());
+    match read_all(directory) {
+        Ok((records, recovery)) => {
+            assert!(records == before, "{what}: {records} records, {before} are before it");
+            // Marks stand in front of a record, so the last one that is whole speaks of what is `lag` + 1 before it.
+            assert!(
+                records + 1 + lag as u64 >= RECORDS,
+                "{what}: {records} records are read, and more were on stable storage"
+            );
+            recovery.settle().expect("the tail is cut off");
+        }
+        Err(Failure::Damaged(damage)) => {
+            let loss = damage.loss.expect("a log can be cut");
+            assert!(loss.records <= RECORDS - before, "{what}: {loss:?}");
+            for later in &loss.segments {
+                fs::remove_file(later).expect("a later segment");
+            }
+            if damage.offset < HEADER_BYTES as u64 {
+                fs::remove_file(&damage.path).expect("the damaged segment");
+            } else {
+                let kept = fs::read(&damage.path).expect("the damaged segment")[..damage.offset as usize].to_vec();
+                fs::write(&damage.path, kept).expect("the damaged segment");
+            }
+        }
+        Err(Failure::Unreadable(problem)) => panic!("{what}: {problem}"),
+    }
+    let (records, recovery) = read_all(directory).unwrap_or_else(|failure| panic!("{what}: {failure:?}"));
+    assert_eq!(records, before, "{what}");
+    assert!(recovery.tail.is_none_or(|tail| tail.bytes == 0), "{what}");
+}
+
+fn restore(files: &[(PathBuf, Vec<u8>)]) {
+    files.iter().for_each(|(path, content)| fs::write(path, content).expect("a segment"));
+}
+
+#[test]
+fn a_log_cut_at_any_byte_of_any_segment_is_read_up_to_a_whole_record_or_refused() {
+    for lag in [0, 2, 100] {
+        let (directory, ends, paths) = history(lag);
+        let files: Vec<_> = paths.iter().map(|path| (path.clone(), fs::read(path).expect("a segment"))).collect();
+        assert_eq!(read_all(directory.path()).expect("a whole log").0, RECORDS);
+        for (path, content) in &files {
+            for cut in 0..content.len() {
+                fs::write(path, &content[..cut]).expect("the segment");
+                // A log without marks behind may end anywhere.
+                let is_last = Some(path) == paths.last();
+                let lag = if lag == 100 || is_last { RECORDS as usize } else { lag };
+                check_changed(directory.path(), &ends, lag, path, cut as u64, "cut");
+                restore(&files);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_log_with_any_byte_changed_is_read_up_to_a_whole_record_or_refused() {
+    for (lag, flip) in [(0, 1), (2, 0xff), (100, 0x10)] {
+        let (directory, ends, paths) = history(lag);
+        let files: Vec<_> = paths.iter().map(|path| (path.clone(), fs::read(path).expect("a segment"))).collect();
+        for (path, content) in &files {
+            for at in 0..content.len() {
+                let mut changed = content.clone();
+                changed[at] ^= flip;
+                fs::write(path, &changed).expect("the segment");
+                let lag = if lag == 100 { RECORDS as usize } else { lag };
+                check_changed(directory.path(), &ends, lag, path, at as u64, "changed");
+                restore(&files);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_segment_that_is_missing_ends_the_log_before_it_or_is_refused() {
+    for lag in [0, 100] {
+        let (directory, ends, paths) = history(lag);
+        fs::remove_file(&paths[1]).expect("a segment");
+        match read_all(directory.path()) {
+            Ok((records, recovery)) => {
+                assert_eq!((lag, records), (100, 4));
+                assert_eq!(recovery.tail.expect("a tail").later, [paths[2].clone()]);
+            }
+            Err(Failure::Damaged(damage)) => {
+                assert_eq!((lag, &damage.path), (0, &paths[0]));
+                let loss = damage.loss.expect("a log can be cut");
+                assert_eq!((loss.cut_bytes, loss.records, loss.segments), (0, 4, vec![paths[2].clone()]));
+                assert_eq!(damage.offset, HEADER_BYTES as u64 + ends[3]);
+            }
+            Err(Failure::Unreadable(problem)) => panic!("{problem}"),
+        }
+        let (directory, _, paths) = history(lag);
+        fs::remove_file(&paths[0]).expect("a segment");
+        assert!(matches!(read_all(directory.path()), Err(Failure::Damaged(damage)) if damage.path == paths[1]));
+    }
+}
+
+#[test]
+fn files_of_something_else_are_neither_read_nor_called_damaged() {
+    for header in [
+        Header { shard: 1, ..HEADER },
+        Header { shards: 2, ..HEADER },
+        Header { generation: 2, ..HEADER },
+        Header { position: 64, ..HEADER },
+    ] {
+        let (directory, _, paths) = history(0);
+        let mut content = fs::read(&paths[0]).expect("a segment");
+        content[..HEADER_BYTES].copy_from_slice(&header.encode());
+        fs::write(&paths[0], content).expect("the segment");
+        assert!(matches!(read_all(directory.path()), Err(Failure::Unreadable(_))), "{header:?}");
+    }
+}
