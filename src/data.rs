@@ -5,6 +5,7 @@
 //! manifest.toml               the format, the generation in force, and its number of shards
 //! functions.rdb               the libraries of functions, as FUNCTION DUMP gives them
 //! generation-G/shard-K/       the files of shard K: log-POSITION and checkpoint-POSITION
+//! importing/                  what an import is making (`incoming.rs`)
 //! removed-N/                  what `ruvio check --repair` took out
 //! ```
 //!
@@ -21,8 +22,10 @@ use serde::{Deserialize, Serialize};
 use crate::memory::MAX_CORES;
 
 mod division;
+mod incoming;
 
 pub use division::Division;
+pub use incoming::Incoming;
 
 /// The format of the directory.
 const FORMAT: u32 = 1;
@@ -94,12 +97,14 @@ impl DataDirectory {
         self.division.as_ref()
     }
 
-    /// Removes what is of no use: generations that are not in force, and a manifest that was not written to its end.
+    /// Removes what is of no use: generations that are not in force, an import and a manifest that were not made to their
+    /// end.
     pub fn remove_leftovers(&self) -> io::Result<()> {
         match fs::remove_file(self.path.join(NEXT_MANIFEST)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
+        incoming::remove_leftover(&self.path)?;
         for (generation, path) in generations(&self.path)? {
             if generation != self.manifest.generation {
                 fs::remove_dir_all(path)?;

@@ -21,6 +21,7 @@ mod geo;
 mod hash_expiry;
 mod hashes;
 mod hyperloglogs;
+mod import;
 mod info;
 mod keys;
 mod killed;

@@ -1,6 +1,6 @@
 //! What `DUMP` gives for a value: type byte, value, version of the format (2 bytes) and checksum (8 bytes).
 
-use crc::{CRC_64_REDIS, Crc, Table};
+use crc::{CRC_64_REDIS, Crc, Digest, Table};
 
 use super::LoadError;
 use super::load::load;
@@ -15,6 +15,29 @@ pub const VERSION_WRITTEN: u16 = 10;
 pub const VERSION_READ: u16 = 12;
 
 static CHECKSUM: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_REDIS);
+
+/// The checksum of bytes that come part by part, as an RDB file ends with it.
+#[derive(Clone)]
+pub struct Checksum(Digest<'static, u64, Table<16>>);
+
+impl Default for Checksum {
+    /// That of no bytes.
+    fn default() -> Checksum {
+        Checksum(CHECKSUM.digest())
+    }
+}
+
+impl Checksum {
+    /// Adds bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The checksum of the bytes that were added.
+    pub fn value(&self) -> u64 {
+        self.0.clone().finalize()
+    }
+}
 
 /// An entry's value as `DUMP` gives it.
 pub fn dump(entry: EntryRef<'_>) -> Vec<u8> {
