@@ -7,7 +7,7 @@
 //! - [`header`](mod@header) and [`digest`]: what is known of a script before it runs;
 //! - `interpreter`: a Lua state, how it is set up, compiles and runs; `shared`: what its C functions work on;
 //! - `call`, `to_lua`, `to_reply`: commands and replies, there and back; `failure`: errors;
-//! - `api`, `base`, `tables`, `text`, `random`, `hook`: what replaces or guards functions of the standard library;
+//! - `api`, `base`, `compile`, `tables`, `text`, `random`, `hook`: what replaces or guards functions of the standard library;
 //! - `functions`: libraries of functions; `libraries`: those that every script finds.
 //!
 //! What runs for every call uses Lua's C interface directly. A Lua error leaves such a function by `longjmp`, without
@@ -24,6 +24,7 @@ use crate::reply::Protocol;
 mod api;
 mod base;
 mod call;
+mod compile;
 pub mod digest;
 mod failure;
 mod functions;

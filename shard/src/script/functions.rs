@@ -294,7 +294,7 @@ pub(super) unsafe extern "C-unwind" fn load_library(state: State) -> c_int {
         let source: &[u8] = &*(*shared).source;
         let name = ffi::lua_tolstring(state, ffi::lua_upvalueindex(2), std::ptr::null_mut());
         let start = source.as_ptr().cast();
-        if super::base::compile(state, start, source.len(), name) != ffi::LUA_OK {
+        if super::compile::compile(state, start, source.len(), name) != ffi::LUA_OK {
             let text = bytes_at(state, -1).unwrap_or_default();
             let failure = &mut (*shared).failure;
             failure.clear();

@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 
 use mlua::{Lua, ffi};
 
-use super::base::{BYTECODE, compile};
+use super::compile::{BYTECODE, compile};
 use super::digest::DigestHashing;
 use super::functions::Registered;
 use super::hook;

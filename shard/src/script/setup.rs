@@ -8,7 +8,7 @@ use mlua::{Function, IntoLuaMulti, Lua, LuaOptions, Result, StdLib, Table, Value
 
 use super::shared::{self, Kind, Shared, State, Stock, registry_key};
 use super::{
-    Limits, api, base, call, failure, functions, hook, interpreter, libraries, random, tables, text, to_reply,
+    Limits, api, base, call, compile, failure, functions, hook, interpreter, libraries, random, tables, text, to_reply,
 };
 
 /// What is only in the standard library of programs that scripts do not share a process with, and what Redis has
@@ -259,8 +259,8 @@ impl Setup<'_> {
                 ("xpcall", base::xpcall),
                 ("unpack", base::unpack),
                 ("tonumber", base::tonumber),
-                ("load", base::load),
-                ("loadstring", base::loadstring),
+                ("load", compile::load),
+                ("loadstring", compile::loadstring),
                 ("collectgarbage", base::collectgarbage),
                 ("__redis__err__handler", failure::error_handler),
             ],
