@@ -1,7 +1,7 @@
 //! What all cores of the process share: how it was started, its counters, and the cores' inboxes.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -37,6 +37,9 @@ pub struct Process {
     pub reading: AtomicUsize,
     /// The directory of the data, where data is kept.
     pub data: Option<DataDirectory>,
+    /// Shards whose log cannot be written, and the number of the error of the last that came to it.
+    pub log_troubles: AtomicUsize,
+    pub log_error: AtomicI32,
     /// When a shard's last checkpoint ended, in seconds since the epoch; at first, when the process started.
     pub last_save_s: AtomicU64,
     /// The processors that it may run on.
@@ -90,6 +93,8 @@ impl Process {
             reading: AtomicUsize::new(options.shards),
             data,
             failure: Mutex::new(None),
+            log_troubles: AtomicUsize::new(0),
+            log_error: AtomicI32::new(0),
             last_save_s: AtomicU64::new((now_ms() / 1000).max(0) as u64),
             cpus,
             started: Instant::now(),

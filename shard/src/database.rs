@@ -193,6 +193,12 @@ impl Database {
         EntryMut { block, slot, mark, had_deadline, field_deadline_ms, group, total, field_deadlines }
     }
 
+    /// Gives an entry this mark, and changes nothing else.
+    #[inline]
+    pub(crate) fn set_mark(&mut self, slot: u16, position: Position, mark: bool) {
+        self.slots.at_mut(slot, position).set_mark(mark);
+    }
+
     #[inline]
     pub(crate) fn insert(&mut self, slot: u16, hash: u64, entry: Entry) {
         self.prepare();
@@ -236,14 +242,6 @@ pub struct EntryMut<'a> {
     group: &'a mut Counts,
     total: &'a mut Counts,
     field_deadlines: &'a mut FieldDeadlines,
-}
-
-impl EntryMut<'_> {
-    /// Gives the entry this mark, and changes nothing else.
-    #[inline]
-    pub(crate) fn set_mark(mut self, mark: bool) {
-        self.mark = mark;
-    }
 }
 
 impl Deref for EntryMut<'_> {

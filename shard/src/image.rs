@@ -100,7 +100,7 @@ impl Image {
         out.extend_from_slice(&(entry.key().len() as u32).to_le_bytes());
         out.extend_from_slice(entry.key());
         out.push(rdb::value_type(entry));
-        rdb::save_value(entry, out);
+        rdb::save_value_plainly(entry, out);
         if self.out.len() - self.block > BLOCK_BYTES {
             self.close_block();
             self.open_block(ENTRIES);

@@ -22,7 +22,7 @@ pub use buffer::Buffer;
 pub use disk::{Completion, Disk, DiskError, FileName};
 pub use refusal::Refusal;
 pub use segment::{Command, Ending, Header, Record, Segment, is_proof_of_sync};
-pub use trouble::Trouble;
+pub use trouble::{Trouble, refusal};
 pub use writer::{Durability, Start, Writer};
 
 /// The first bytes of a segment.

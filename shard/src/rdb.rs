@@ -30,7 +30,7 @@ use std::fmt;
 pub use envelope::{VERSION_READ, VERSION_WRITTEN, dump, open, restore};
 pub use load::load;
 pub use reader::{Reader, Text};
-pub use save::{save_length, save_string, save_value, value_type};
+pub use save::{save_length, save_string, save_value, save_value_plainly, value_type};
 
 /// A string.
 pub const TYPE_STRING: u8 = 0;

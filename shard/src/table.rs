@@ -421,6 +421,14 @@ impl<T: Block> Table<T> {
         None
     }
 
+    /// Asks the processor to load the block at `position`.
+    #[inline]
+    pub fn prefetch_at(&self, position: Position) {
+        let block = address(self.segment(position.segment).words()[position.index as usize]).as_ptr();
+        prefetch(block);
+        prefetch(block.wrapping_add(CACHE_LINE));
+    }
+
     /// The block at `position`.
     #[inline]
     pub fn at(&self, position: Position) -> T::Ref<'_> {

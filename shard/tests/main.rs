@@ -2,6 +2,7 @@
 
 mod bitmaps;
 mod copies;
+mod durability;
 mod entry;
 mod eviction;
 mod generic;

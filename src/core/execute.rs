@@ -7,6 +7,7 @@ use ruvio_shard::args::Args;
 use ruvio_shard::command::{Command as ShardCommand, Flags};
 use ruvio_shard::error::CommandError;
 use ruvio_shard::hash_key;
+use ruvio_shard::log::{DiskError, refusal};
 use ruvio_shard::reply::{Protocol, Reply};
 use ruvio_shard::shard::{Call, Outcome};
 use ruvio_shard::wait::Wait;
@@ -331,7 +332,10 @@ impl Core {
         let Some(client) = self.clients.get(key) else { return };
         let protocol = client.protocol;
         let mut out = self.take_out(key);
-        let result = handler(&mut Request { core: self, client: key, args, out: &mut out.buffer, protocol });
+        let result = match self.refusal_on_server(command) {
+            Some(error) => Err(error),
+            None => handler(&mut Request { core: self, client: key, args, out: &mut out.buffer, protocol }),
+        };
         let failed = result.is_err();
         if let Err(error) = &result {
             out.buffer.truncate(out.before);
@@ -352,6 +356,14 @@ impl Core {
         if let Ok(Flow::Execute) = result {
             self.continue_transaction(key);
         }
+    }
+
+    /// Why a command of the server that writes to shards is refused now, if it is.
+    #[inline]
+    fn refusal_on_server(&self, command: &Registered) -> Option<CommandError> {
+        let is_in_trouble =
+            command.spec.flags.has(Flags::WRITE) && self.process.log_troubles.load(Ordering::Relaxed) > 0;
+        is_in_trouble.then(|| refusal(DiskError::from_code(self.process.log_error.load(Ordering::Relaxed))))
     }
 
     /// The buffer for the client's next reply: the output, or what is held behind replies that are still to come.

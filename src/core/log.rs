@@ -6,6 +6,7 @@
 //! as the durability demands. Commands that change nothing wait for nothing but earlier replies of their client.
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 
 use ruvio_shard::args::{Args, OwnedArgs};
 use ruvio_shard::command::Flags;
@@ -67,6 +68,8 @@ pub struct Log {
     pub checkpoints: Checkpoints,
     /// Whether commands are being collected into one record.
     grouped: bool,
+    /// Whether the process knows that the log cannot be written.
+    in_trouble: bool,
     /// Clients whose replies wait for a position, in the order of the positions.
     clients: VecDeque<(u64, ClientKey)>,
     /// Messages to other cores that do.
@@ -76,7 +79,14 @@ pub struct Log {
 impl Log {
     /// A log that goes on where `writer` stands.
     pub fn new(writer: Writer, checkpoints: Checkpoints) -> Log {
-        Log { writer, checkpoints, grouped: false, clients: VecDeque::new(), messages: VecDeque::new() }
+        Log {
+            writer,
+            checkpoints,
+            grouped: false,
+            in_trouble: false,
+            clients: VecDeque::new(),
+            messages: VecDeque::new(),
+        }
     }
 }
 
@@ -207,6 +217,10 @@ impl Core {
     pub(super) fn advance_log(&mut self) {
         let Some(log) = &mut self.log else { return };
         log.writer.advance(self.now_ms);
+        if log.writer.trouble().is_some() != log.in_trouble {
+            self.note_log_trouble();
+        }
+        let Some(log) = &mut self.log else { return };
         let acknowledged = log.writer.acknowledged();
         while let Some(log) = &mut self.log
             && log.messages.front().is_some_and(|(position, _, _)| *position <= acknowledged)
@@ -223,6 +237,25 @@ impl Core {
                 self.want_flush(key);
             }
         }
+    }
+
+    /// Tells the process, and the operator, that the log cannot be written any more, or can be again.
+    #[cold]
+    fn note_log_trouble(&mut self) {
+        let Some(log) = &mut self.log else { return };
+        let number = self.number;
+        match log.writer.trouble() {
+            Some(trouble) => {
+                self.process.log_error.store(trouble.error().code(), Ordering::Relaxed);
+                self.process.log_troubles.fetch_add(1, Ordering::Relaxed);
+                eprintln!("ruvio: shard {number} refuses writes: {}", trouble.describe());
+            }
+            None => {
+                self.process.log_troubles.fetch_sub(1, Ordering::Relaxed);
+                eprintln!("ruvio: shard {number} accepts writes again");
+            }
+        }
+        log.in_trouble = !log.in_trouble;
     }
 
     /// Hands the records of the turn to the kernel.

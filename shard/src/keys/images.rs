@@ -8,6 +8,9 @@ use crate::table::Position;
 /// Entries visited between two looks at what is left to do.
 const STEP: usize = 64;
 
+/// Bytes saved in one go, unless a single entry has more.
+const STEP_BYTES: usize = 128 << 10;
+
 /// Where a walk over all keys is that [`Keys::save_some`] takes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Walk {
@@ -65,6 +68,7 @@ impl Keys {
     pub fn advance_image(&mut self, budget: usize) -> bool {
         let Some(mut image) = self.image.take() else { return true };
         let mut visited = 0;
+        let enough = image.waiting_bytes() + STEP_BYTES;
         let mut positions: Vec<Position> = Vec::new();
         let done = loop {
             let (database_number, slot, position) = image.cursor;
@@ -74,13 +78,25 @@ impl Keys {
                 continue;
             };
             positions.clear();
-            let next = database.table(slot).and_then(|table| table.scan_positions(position, STEP, &mut positions));
-            for &position in &positions {
+            let mut next = None;
+            if let Some(table) = database.table(slot) {
+                next = table.scan_positions(position, STEP, &mut positions);
+                // They lie anywhere in memory.
+                positions.iter().for_each(|&position| table.prefetch_at(position));
+            }
+            let mut positions_left = positions.iter();
+            while image.waiting_bytes() < enough
+                && let Some(&position) = positions_left.next()
+            {
                 let entry = database.at(slot, position);
                 if entry.mark() != self.mark {
                     image.save(database_number, entry);
-                    database.at_mut(slot, position).set_mark(self.mark);
+                    database.set_mark(slot, position, self.mark);
                 }
+            }
+            if !positions_left.as_slice().is_empty() {
+                // The same entries are visited once more, and passed over as far as they are saved.
+                break false;
             }
             image.cursor = match next {
                 Some(position) => (database_number, slot.into(), position),
@@ -128,7 +144,7 @@ impl Keys {
             && let Some(image) = &mut self.image
         {
             image.save(self.selected, entry);
-            database.at_mut(slot, position).set_mark(self.mark);
+            database.set_mark(slot, position, self.mark);
         }
     }
 }

@@ -19,6 +19,11 @@ impl DiskError {
         DiskError(code)
     }
 
+    /// Its number.
+    pub fn code(self) -> i32 {
+        self.0
+    }
+
     /// Whether it goes away when something is deleted.
     pub fn is_lack_of_space(self) -> bool {
         matches!(self.0, libc::ENOSPC | libc::EDQUOT)

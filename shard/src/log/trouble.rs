@@ -47,9 +47,9 @@ impl Trouble {
         error
     }
 
-    /// What a command that writes is answered.
+    /// What a command that writes is answered, in Redis's words.
     pub(super) fn refusal(self) -> CommandError {
-        CommandError::new(format!("MISCONF Errors writing to the AOF file: {}", self.error()))
+        refusal(self.error())
     }
 
     /// For people.
@@ -64,4 +64,9 @@ impl Trouble {
             }
         }
     }
+}
+
+/// What a command that writes is answered when a log cannot be written because of `error`, in Redis's words.
+pub fn refusal(error: DiskError) -> CommandError {
+    CommandError::new(format!("MISCONF Errors writing to the AOF file: {error}"))
 }

@@ -27,6 +27,10 @@ const SYNC_EVERY_MS: i64 = 1000;
 /// in ms.
 const SYNC_OVERDUE_MS: i64 = 2000;
 
+/// When there is no room for a command, others are refused until there is room for as much, but not for more than this,
+/// in bytes: a huge one may never fit.
+const MOST_AWAITED_BYTES: usize = 64 << 10;
+
 /// After trouble the writer tries again this often, in ms.
 const RETRY_MS: i64 = 100;
 
@@ -136,6 +140,8 @@ pub struct Writer<D: Disk> {
     /// A position at which a segment has to begin.
     rotate_at: Option<u64>,
     trouble: Option<Trouble>,
+    /// Bytes that there was no room for.
+    refused: usize,
     retry_ms: i64,
     renewal: Option<Renewal<D::File>>,
     /// How long the next renewal waits if the one under way fails.
@@ -171,6 +177,7 @@ impl<D: Disk> Writer<D> {
             delayed_syncs: 0,
             rotate_at: None,
             trouble: None,
+            refused: 0,
             retry_ms: 0,
             renewal: None,
             renewal_pause_ms: RETRY_MS,
@@ -247,6 +254,7 @@ impl<D: Disk> Writer<D> {
     fn make_room(&mut self, needed: usize) -> Option<CommandError> {
         // What is in the way is looked after ten times a second, not at every command.
         if self.trouble.is_none() {
+            self.refused = needed.min(MOST_AWAITED_BYTES);
             self.reserve(needed);
         }
         self.trouble.map(Trouble::refusal)
@@ -436,10 +444,10 @@ impl<D: Disk> Writer<D> {
                 }
             }
             Some(Trouble::Full(_)) => {
-                if self.has_room(0) {
+                if self.has_room(self.refused) {
                     self.trouble = None;
                 } else {
-                    self.reserve(0);
+                    self.reserve(self.refused);
                 }
             }
             _ => {}

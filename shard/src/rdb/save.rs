@@ -98,6 +98,18 @@ pub fn save_value(entry: EntryRef<'_>, out: &mut Vec<u8>) {
     }
 }
 
+/// As [`save_value`], but a string is not compressed: that would take longer than to save it.
+pub fn save_value_plainly(entry: EntryRef<'_>, out: &mut Vec<u8>) {
+    match entry.encoding() {
+        Encoding::Bytes | Encoding::EditedBytes => {
+            let bytes = entry.payload();
+            save_length(bytes.len() as u64, out);
+            out.extend_from_slice(bytes);
+        }
+        _ => save_value(entry, out),
+    }
+}
+
 /// A hash field by field, each deadline counted from the earliest one, and from 1.
 fn save_hash_with_deadlines(entry: EntryRef<'_>, out: &mut Vec<u8>) {
     // Expired fields are saved too: whether they have is a matter of the time when the value is read.

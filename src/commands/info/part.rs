@@ -136,6 +136,7 @@ impl Part {
             all.data.checkpoint_bytes += part.data.checkpoint_bytes;
             all.data.makes_checkpoint |= part.data.makes_checkpoint;
             all.data.checkpoint_failed |= part.data.checkpoint_failed;
+            all.data.delayed_syncs += part.data.delayed_syncs;
             all.data.to_load += part.data.to_load;
             all.data.loaded += part.data.loaded;
             if all.data.trouble.is_none() {

@@ -164,6 +164,8 @@ fn persistence(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
         lines.add("aof_base_size", data.checkpoint_bytes);
         lines.add("log_bytes_since_checkpoint", data.since_checkpoint);
         lines.add("aof_last_write_status", if data.trouble.is_none() { "ok" } else { "err" });
+        lines.add("aof_last_bgrewrite_status", if data.checkpoint_failed { "err" } else { "ok" });
+        lines.add("aof_delayed_fsync", data.delayed_syncs);
         lines.add("aof_current_size", data.log_bytes);
         lines.add("aof_pending_bytes", data.log_bytes - data.acknowledged_bytes);
         lines.add("log_trouble", data.trouble.as_deref().unwrap_or("none"));

@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::SEGMENT_BYTES;
 use crate::core::Core;
 use crate::core::mailbox::Message;
 use crate::data;
@@ -268,9 +269,10 @@ impl Core {
         let Some(log) = &mut self.log else { return };
         let grown = log.writer.buffer.end() - log.checkpoints.position;
         let allowed = u128::from(log.checkpoints.bytes) * u128::from(configuration.log_growth_percentage) / 100;
+        // Within the disk space that is reserved for a segment anyway, a small shard is not saved all the time.
         let is_due = configuration.log_growth_percentage > 0
             && grown > configuration.log_growth_min_bytes
-            && u128::from(grown) > allowed;
+            && u128::from(grown) > allowed + u128::from(SEGMENT_BYTES);
         if is_due && !log.checkpoints.is_busy() && now_ms >= log.checkpoints.retry_ms {
             log.checkpoints.wanted = true;
         }
