@@ -16,6 +16,7 @@ use ruvio_shard::shard::{Call, Shard};
 use registry::{Found, Registered, Run, Slots, registry};
 use wire::{Framed, Limits, Progress};
 
+#[expect(dead_code, reason = "what runs scripts, which do not run here")]
 #[path = "../src/registry.rs"]
 mod registry;
 #[expect(dead_code, reason = "helpers of its unit tests, which do not run here")]
@@ -36,6 +37,9 @@ mod commands {
         /// Runs it.
         pub run: Option<Run>,
     }
+
+    /// No script runs.
+    pub static CALLS: &[(Spec, crate::registry::ScriptCommand)] = &[];
 
     /// No command.
     pub fn all() -> impl Iterator<Item = &'static ServerCommand> {
@@ -200,7 +204,7 @@ fn whole_way(criterion: &mut Criterion) {
                     match command.run {
                         Run::Shard(command) => drop(shard.execute(command, args, call, &mut replies)),
                         Run::Server(never) => match never {},
-                        Run::Container => panic!("no container is called"),
+                        Run::Script(_) | Run::Container => panic!("neither a script nor a container is called"),
                     }
                 });
                 replies.len()

@@ -3,7 +3,9 @@
 //! ```text
 //! lock                        held by the process that uses the directory
 //! manifest.toml               the format, the generation in force, and its number of shards
+//! functions.rdb               the libraries of functions, as FUNCTION DUMP gives them
 //! generation-G/shard-K/       the files of shard K: log-POSITION and checkpoint-POSITION
+//! importing/                  what an import is making (`incoming.rs`)
 //! removed-N/                  what `ruvio check --repair` took out
 //! ```
 //!
@@ -20,13 +22,16 @@ use serde::{Deserialize, Serialize};
 use crate::memory::MAX_CORES;
 
 mod division;
+mod incoming;
 
 pub use division::Division;
+pub use incoming::Incoming;
 
 /// The format of the directory.
 const FORMAT: u32 = 1;
 
 const MANIFEST: &str = "manifest.toml";
+const LIBRARIES: &str = "functions.rdb";
 
 /// A manifest in the making.
 const NEXT_MANIFEST: &str = "manifest.new";
@@ -92,18 +97,45 @@ impl DataDirectory {
         self.division.as_ref()
     }
 
-    /// Removes what is of no use: generations that are not in force, and a manifest that was not written to its end.
+    /// Removes what is of no use: generations that are not in force, an import and a manifest that were not made to their
+    /// end.
     pub fn remove_leftovers(&self) -> io::Result<()> {
         match fs::remove_file(self.path.join(NEXT_MANIFEST)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
+        incoming::remove_leftover(&self.path)?;
         for (generation, path) in generations(&self.path)? {
             if generation != self.manifest.generation {
                 fs::remove_dir_all(path)?;
             }
         }
         Ok(())
+    }
+}
+
+impl DataDirectory {
+    /// The libraries of functions as they were written, if they were.
+    ///
+    /// # Errors
+    /// That they cannot be read, in one line.
+    pub fn read_libraries(&self) -> Result<Option<Vec<u8>>, String> {
+        let path = self.path.join(LIBRARIES);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(format!("cannot read {}: {error}", path.display())),
+        }
+    }
+
+    /// Puts the libraries of functions on stable storage, in place of those before.
+    pub fn write_libraries(&self, bytes: &[u8]) -> io::Result<()> {
+        replace_file(&self.path, LIBRARIES, bytes)
+    }
+
+    /// Where the libraries of functions are.
+    pub fn libraries_path(&self) -> PathBuf {
+        self.path.join(LIBRARIES)
     }
 }
 
@@ -206,12 +238,18 @@ pub fn read_manifest(path: &Path) -> Result<Option<Manifest>, String> {
 
 fn write_manifest(path: &Path, manifest: &Manifest) -> io::Result<()> {
     let text = toml::to_string(manifest).map_err(io::Error::other)?;
-    let new = path.join(NEXT_MANIFEST);
+    replace_file(path, MANIFEST, text.as_bytes())
+}
+
+/// Replaces a file of a directory as a whole; afterwards it is on stable storage.
+fn replace_file(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let path = directory.join(name);
+    let new = path.with_extension("new");
     let mut file = File::create(&new)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(bytes)?;
     file.sync_all()?;
-    fs::rename(&new, path.join(MANIFEST))?;
-    sync_directory(path)
+    fs::rename(&new, &path)?;
+    sync_directory(directory)
 }
 
 /// Puts on stable storage which files a directory holds.

@@ -11,11 +11,14 @@ mod commands;
 mod configuration;
 mod core;
 mod data;
+mod functions;
+mod import;
 mod machine;
 mod memory;
 mod options;
 mod process;
 mod registry;
+mod scripts;
 mod start;
 mod wire;
 
@@ -29,6 +32,7 @@ fn main() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
         options::Asked::Check { directory, repair } => Ok(ExitCode::from(check::run(&directory, repair) as u8)),
+        options::Asked::Import(import) => import::run(&import).map(|()| ExitCode::SUCCESS),
         options::Asked::Run(options) => start::run(*options, &cpus).map(|()| ExitCode::SUCCESS),
     });
     match result {

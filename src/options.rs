@@ -10,8 +10,13 @@ pub use ruvio_shard::log::Durability;
 use ruvio_shard::settings::EvictionPolicy;
 use serde::Deserialize;
 
+use crate::import::Import;
+
 /// Most databases a server may have.
 pub const MAX_DATABASES: usize = 1024;
+
+/// The databases of a server that is told no other number.
+pub const DEFAULT_DATABASES: usize = 16;
 
 /// The command line: the server's flags, or another task with its own.
 #[derive(Parser, Debug)]
@@ -43,6 +48,20 @@ enum Task {
         #[arg(long)]
         repair: bool,
     },
+    /// Makes a data directory of an RDB file that Redis wrote
+    ///
+    /// What has no place here, such as streams, is named. After an error nothing is left of the import.
+    Import {
+        /// The RDB file
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// The data directory to make; it must hold no data
+        #[arg(long, env = "RUVIO_DIR")]
+        dir: PathBuf,
+        /// Number of shards that the data are divided into [default: the cores it may run on]
+        #[arg(long, env = "RUVIO_SHARDS", value_name = "N")]
+        shards: Option<usize>,
+    },
 }
 
 /// The flags; each is also a variable of the environment and a key of the file.
@@ -64,7 +83,7 @@ struct Flags {
     /// Directory for data [default: ./ruvio-data]
     #[arg(long, env = "RUVIO_DIR")]
     dir: Option<PathBuf>,
-    /// What survives: memory (nothing is written), everysec or always [default: memory]
+    /// What survives: memory (nothing is written), everysec or always [default: everysec]
     #[arg(long, env = "RUVIO_DURABILITY", value_name = "MODE")]
     durability: Option<String>,
     /// Most memory to use, in bytes or with kb, mb, gb; 0 for no limit [default: 0]
@@ -129,6 +148,8 @@ pub enum Asked {
         /// Whether to repair it.
         repair: bool,
     },
+    /// To import a file of Redis.
+    Import(Import),
     /// To print this and end.
     Print(String),
 }
@@ -143,8 +164,13 @@ pub fn read(cpus: usize) -> Result<Asked, String> {
         Ok((CommandLine { flags, task: None }, _)) => options(flags, cpus).map(|options| Asked::Run(Box::new(options))),
         Ok((CommandLine { task: Some(task), .. }, matches)) => {
             check_no_flags(&matches)?;
-            let Task::Check { directory, repair } = task;
-            Ok(Asked::Check { directory, repair })
+            match task {
+                Task::Check { directory, repair } => Ok(Asked::Check { directory, repair }),
+                Task::Import { file, dir, shards } => {
+                    let shards = checked_shards(shards.unwrap_or(cpus))?;
+                    Ok(Asked::Import(Import { file, directory: dir, shards }))
+                }
+            }
         }
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             Ok(Asked::Print(error.to_string()))
@@ -171,6 +197,13 @@ fn check_no_flags(matches: &ArgMatches) -> Result<(), String> {
     }
 }
 
+fn checked_shards(shards: usize) -> Result<usize, String> {
+    if shards == 0 || shards > crate::memory::MAX_CORES {
+        return Err(format!("--shards must be 1 to {}, not {shards}", crate::memory::MAX_CORES));
+    }
+    Ok(shards)
+}
+
 fn options(flags: Flags, cpus: usize) -> Result<Options, String> {
     let file = match &flags.config {
         Some(path) => read_file(path)?,
@@ -180,10 +213,7 @@ fn options(flags: Flags, cpus: usize) -> Result<Options, String> {
     if port == 0 {
         return Err("port 0 is no port to listen on; choose one from 1 to 65535".into());
     }
-    let shards = flags.shards.or(file.shards).unwrap_or(cpus);
-    if shards == 0 || shards > crate::memory::MAX_CORES {
-        return Err(format!("--shards must be 1 to {}, not {shards}", crate::memory::MAX_CORES));
-    }
+    let shards = checked_shards(flags.shards.or(file.shards).unwrap_or(cpus))?;
     let shard_port_base = match flags.shard_port_base.or(file.shard_port_base) {
         Some(base) => base,
         None => port
@@ -200,8 +230,8 @@ fn options(flags: Flags, cpus: usize) -> Result<Options, String> {
         ));
     }
     let durability = match flags.durability.or(file.durability).as_deref() {
-        None | Some("memory") => Durability::Memory,
-        Some("everysec") => Durability::EverySecond,
+        Some("memory") => Durability::Memory,
+        None | Some("everysec") => Durability::EverySecond,
         Some("always") => Durability::Always,
         Some(other) => return Err(format!("--durability '{other}' is not one of memory, everysec, always")),
     };
@@ -226,7 +256,7 @@ fn options(flags: Flags, cpus: usize) -> Result<Options, String> {
         Some("allow") => true,
         Some(other) => return Err(format!("--cross-slot '{other}' is not one of deny, allow")),
     };
-    let databases = flags.databases.or(file.databases).unwrap_or(16);
+    let databases = flags.databases.or(file.databases).unwrap_or(DEFAULT_DATABASES);
     if databases == 0 || databases > MAX_DATABASES {
         return Err(format!("--databases must be 1 to {MAX_DATABASES}, not {databases}"));
     }

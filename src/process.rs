@@ -5,12 +5,17 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use ruvio_shard::error::CommandError;
+
 use crate::configuration::Configuration;
 use crate::core::mailbox::Mailbox;
+use crate::core::script::beside::BusyShards;
 use crate::core::slow_log::SlowLog;
 use crate::core::subscriber_counts::SubscriberCounts;
 use crate::data::DataDirectory;
+use crate::functions::{Libraries, LibrarySet, payload};
 use crate::options::Options;
+use crate::scripts::ScriptCache;
 
 /// The state that cores share. Nothing here is touched on the path of a command that stays on its core, but flags that
 /// are only read there.
@@ -62,6 +67,14 @@ pub struct Process {
     pub tracked_keys: AtomicUsize,
     /// Most memory that was seen in use, in bytes.
     pub peak_memory: AtomicU64,
+    /// The scripts that are known.
+    pub scripts: ScriptCache,
+    /// The libraries of functions.
+    pub libraries: Libraries,
+    /// The shards that have run a script for too long.
+    pub busy: BusyShards,
+    /// Whether scripts end with the process, whatever they have done (`SHUTDOWN NOSAVE`).
+    pub abandons_scripts: AtomicBool,
     /// Slow commands.
     pub slow_log: Mutex<SlowLog>,
     next_client: AtomicU64,
@@ -106,6 +119,10 @@ impl Process {
             tracking_clients: AtomicUsize::new(0),
             tracked_keys: AtomicUsize::new(0),
             peak_memory: AtomicU64::new(0),
+            scripts: ScriptCache::default(),
+            libraries: Libraries::default(),
+            busy: BusyShards::new(options.shards),
+            abandons_scripts: AtomicBool::new(false),
             slow_log: Mutex::new(slow_log),
             next_client: AtomicU64::new(1),
             next_flush: AtomicU64::new(0),
@@ -122,6 +139,21 @@ impl Process {
     /// A number no other flush has.
     pub fn next_flush(&self) -> u64 {
         self.next_flush.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Changes the libraries, once they are kept where data is kept.
+    ///
+    /// # Errors
+    /// Those of `change`, and that the libraries could not be written; then they are as before.
+    pub fn change_libraries(
+        &self,
+        change: impl FnOnce(&mut LibrarySet) -> Result<(), CommandError>,
+    ) -> Result<(), CommandError> {
+        self.libraries.change(change, |libraries| {
+            let Some(data) = &self.data else { return Ok(()) };
+            data.write_libraries(&payload::write(libraries))
+                .map_err(|error| CommandError::new(format!("MISCONF the libraries could not be written: {error}")))
+        })
     }
 
     /// The configuration as it is now.

@@ -20,10 +20,42 @@ const MAX_NAME: usize = 32;
 pub enum Run {
     /// On the shard that owns its keys.
     Shard(&'static Command),
+    /// On the shard that owns its keys, as a script.
+    Script(ScriptCommand),
     /// By the core that the client is connected to.
     Server(ServerHandler),
     /// A container: only its subcommands run.
     Container,
+}
+
+/// What a command runs that runs scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScriptCommand {
+    /// The script that it is given.
+    Eval {
+        /// Whether it may not write.
+        read_only: bool,
+    },
+    /// The script with the digest that it is given.
+    EvalDigest {
+        /// Whether it may not write.
+        read_only: bool,
+    },
+    /// The function that it names.
+    Call {
+        /// Whether it may not write.
+        read_only: bool,
+    },
+}
+
+impl ScriptCommand {
+    /// Whether what it runs may not write.
+    pub fn is_read_only(self) -> bool {
+        let (ScriptCommand::Eval { read_only }
+        | ScriptCommand::EvalDigest { read_only }
+        | ScriptCommand::Call { read_only }) = self;
+        read_only
+    }
 }
 
 /// A command as the server knows it.
@@ -143,8 +175,10 @@ impl Registry {
             let run = command.run.map_or(Run::Container, Run::Server);
             (&command.spec, run)
         });
+        let scripts = crate::commands::CALLS.iter().map(|(spec, script)| (spec, Run::Script(*script)));
         let mut registered: Vec<Registered> = shard
             .chain(server)
+            .chain(scripts)
             .enumerate()
             .map(|(index, (spec, run))| Registered {
                 spec,

@@ -14,6 +14,7 @@ use signal_hook::iterator::Signals;
 use crate::configuration::Configuration;
 use crate::core::{Core, Listeners};
 use crate::data::DataDirectory;
+use crate::functions::{Restored, payload};
 use crate::options::{Durability, Options};
 use crate::process::Process;
 
@@ -56,6 +57,7 @@ pub fn run(options: Options, cpus: &[usize]) -> Result<(), String> {
     let process =
         Process::new(options, configuration, data, cpus).map_err(|error| format!("cannot make an eventfd: {error}"))?;
     let process = Arc::new(process);
+    load_libraries(&process)?;
     end_on_signals(&process)?;
     let options = &process.options;
     let mut executors = Vec::new();
@@ -97,6 +99,22 @@ pub fn run(options: Options, cpus: &[usize]) -> Result<(), String> {
         Some(problem) => Err(problem),
         None => Ok(()),
     }
+}
+
+/// Reads the libraries of functions that are kept with the data.
+fn load_libraries(process: &Process) -> Result<(), String> {
+    let Some(data) = &process.data else { return Ok(()) };
+    let Some(bytes) = data.read_libraries()? else { return Ok(()) };
+    let limits = process.configuration().script_limits();
+    let libraries = payload::read(&bytes, limits)
+        .and_then(|libraries| process.libraries.change(|all| all.restore(libraries, Restored::Flush), |_| Ok(())));
+    libraries.map_err(|error| {
+        let path = data.libraries_path();
+        format!(
+            "the libraries in {} cannot be loaded: {error}; move the file away to start without them",
+            path.display()
+        )
+    })
 }
 
 fn check_machine(options: &Options) -> Result<(), String> {

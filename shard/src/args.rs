@@ -71,6 +71,12 @@ impl<'a> Args<'a> {
         Args { buffer: self.buffer, ranges: self.ranges.get(start..).unwrap_or(&[]) }
     }
 
+    /// The words in `range`, as far as there are such.
+    #[inline]
+    pub fn range(self, range: std::ops::Range<usize>) -> Args<'a> {
+        Args { buffer: self.buffer, ranges: self.ranges.get(range).unwrap_or(&[]) }
+    }
+
     /// All words in order.
     #[inline]
     pub fn iter(self) -> impl ExactSizeIterator<Item = &'a [u8]> + DoubleEndedIterator + Clone {

@@ -432,6 +432,8 @@ pub enum Group {
     Transactions,
     /// Publish and subscribe.
     PubSub,
+    /// Scripts and functions.
+    Scripting,
 }
 
 impl Group {
@@ -453,6 +455,7 @@ impl Group {
             Group::Limit => "limit",
             Group::Transactions => "transactions",
             Group::PubSub => "pubsub",
+            Group::Scripting => "scripting",
         }
     }
 }

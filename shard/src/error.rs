@@ -47,6 +47,10 @@ impl CommandError {
         LOADING = "LOADING Redis is loading the dataset in memory";
         /// A key is there where it must not be.
         BUSY_KEY = "BUSYKEY Target key name already exists.";
+        /// A command that a script calls and may not.
+        NOT_FROM_SCRIPTS = "ERR This Redis command is not allowed from script";
+        /// No script has the digest that was given.
+        NO_SCRIPT = "NOSCRIPT No matching script. Please use EVAL.";
         /// A write refused because memory is at its limit.
         OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'.";
     }

@@ -83,7 +83,7 @@ impl Image {
     }
 
     /// Adds an entry of database `database`.
-    pub(crate) fn save(&mut self, database: usize, entry: EntryRef<'_>) {
+    pub fn save(&mut self, database: usize, entry: EntryRef<'_>) {
         if self.abandoned {
             return;
         }

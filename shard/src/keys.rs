@@ -63,6 +63,8 @@ pub struct Keys {
     pub random: SmallRng,
     /// Whether reading leaves access stamps as they are (`CLIENT NO-TOUCH`).
     pub no_touch: bool,
+    /// Whether a script is in progress, which was given its memory when it began, and whose effects have an order.
+    pub in_script: bool,
     /// Keys that were evicted, with their databases, for whoever keeps a log and takes them out; `None` where nobody does.
     pub evicted: Option<Vec<(usize, Box<[u8]>)>>,
     /// Whether what has expired stays, though it is not found, and nothing is evicted (`CLIENT PAUSE`).
@@ -92,6 +94,7 @@ impl Keys {
             stats: KeyStats::default(),
             random: SmallRng::seed_from_u64(seed),
             no_touch: false,
+            in_script: false,
             evicted: None,
             paused: false,
             keeps_expired: false,

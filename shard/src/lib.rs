@@ -9,7 +9,8 @@
 //! - [`rdb`]: values in Redis's own format;
 //! - [`database`]: a table a slot; [`keys`]: the keyspace with expiry; [`eviction`] and [`expiry`] keep it in bounds;
 //! - [`commands`]: a file a family, each command with all that is known of it ([`command`]);
-//! - [`shard`]: executes commands.
+//! - [`shard`]: executes commands;
+//! - [`script`]: runs Lua scripts and functions, whose commands are a host's.
 
 use std::sync::OnceLock;
 
@@ -51,6 +52,7 @@ pub mod rdb;
 mod remains;
 pub mod reply;
 pub mod scan;
+pub mod script;
 pub mod set;
 pub mod settings;
 pub mod shard;
@@ -60,6 +62,7 @@ mod slot_tables;
 pub mod sorted_set;
 pub mod table;
 pub mod wait;
+pub mod words;
 
 static HASH_SECRETS: OnceLock<RapidSecrets> = OnceLock::new();
 

@@ -27,7 +27,7 @@ mod tests;
 
 use std::fmt;
 
-pub use envelope::{VERSION_READ, VERSION_WRITTEN, dump, open, restore};
+pub use envelope::{Checksum, VERSION_READ, VERSION_WRITTEN, close, dump, open, restore};
 pub use load::load;
 pub use reader::{Reader, Text};
 pub use save::{save_length, save_string, save_value, save_value_plainly, value_type};

@@ -59,7 +59,8 @@ impl Shard {
         self.keys.begin(call.database, call.now_ms, call.slot);
         let start = out.len();
         let before = self.keys.stats.dirty;
-        let room = if self.keys.settings.maxmemory > 0 && command.spec.flags.has(Flags::DENY_OOM) {
+        let needs_room = command.spec.flags.has(Flags::DENY_OOM) && !self.keys.in_script;
+        let room = if self.keys.settings.maxmemory > 0 && needs_room {
             let room = self.make_room();
             self.keys.begin(call.database, call.now_ms, call.slot);
             room

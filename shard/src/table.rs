@@ -12,12 +12,18 @@
 //! A segment of depth `d` holds the keys whose first `d` hash bits agree. Its tags are the 16 hash bits that start at
 //! bit `d / 8 * 8`: seven splits in eight need no look at the keys.
 
+mod change;
+mod segment;
+mod walk;
+
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
-use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};
 
+use self::segment::{Segment, address, capacity_for, tag_base, tag_of, word_for};
 use crate::slab;
+
+pub use self::change::BlockMut;
 
 /// Keys in a segment before it splits.
 pub const SEGMENT_LIMIT: usize = 512;
@@ -77,16 +83,6 @@ pub struct Position {
     index: u32,
 }
 
-/// A sorted array of words. `capacity == DIRECTORY` means that `words` is a `Box<Directory>` instead.
-struct Segment {
-    words: NonNull<u64>,
-    len: u16,
-    capacity: u16,
-    marked: u16,
-    /// The array is somebody else's, who also changes its capacity (see [`Table::lend`]). Never with a directory.
-    lent: bool,
-}
-
 /// An array of words that a table was lent.
 #[derive(Debug)]
 pub(crate) struct LentWords {
@@ -114,167 +110,6 @@ struct Directory {
 pub struct Table<T: Block> {
     root: Segment,
     owns: PhantomData<T>,
-}
-
-#[inline]
-fn tag_base(depth: u32) -> u32 {
-    depth & !7
-}
-
-#[inline]
-fn tag_of(hash: u64, depth: u32) -> u64 {
-    (hash << tag_base(depth)) >> TAG_SHIFT
-}
-
-#[inline]
-fn address(word: u64) -> NonNull<u8> {
-    let raw = ptr::with_exposed_provenance_mut((word & ADDRESS_MASK) as usize);
-    // SAFETY: words are made by `word_for` from non-null addresses.
-    unsafe { NonNull::new_unchecked(raw) }
-}
-
-#[inline]
-fn word_for(tag: u64, raw: NonNull<u8>, marked: bool) -> u64 {
-    let exposed = raw.as_ptr().expose_provenance() as u64;
-    debug_assert_eq!(exposed & !ADDRESS_MASK, 0, "a block's address fits a word");
-    tag << TAG_SHIFT | exposed | u64::from(marked)
-}
-
-fn capacity_for(len: usize) -> usize {
-    let step = match len {
-        0..=64 => 4,
-        65..=128 => 8,
-        129..=256 => 16,
-        _ => 32,
-    };
-    len.div_ceil(step) * step
-}
-
-impl Segment {
-    const fn new() -> Segment {
-        Segment { words: NonNull::dangling(), len: 0, capacity: 0, marked: 0, lent: false }
-    }
-
-    #[inline]
-    fn words(&self) -> &[u64] {
-        // SAFETY: `len` words are initialised and live; a dangling pointer goes with `len == 0`.
-        unsafe { std::slice::from_raw_parts(self.words.as_ptr(), self.len as usize) }
-    }
-
-    /// Index of the first word whose tag is at least `tag`.
-    #[inline]
-    fn lower_bound(&self, tag: u64, depth: u32) -> usize {
-        let words = self.words();
-        if words.is_empty() {
-            return 0;
-        }
-        let mut index = self.guess(tag, depth);
-        if words[index] >> TAG_SHIFT < tag {
-            index += 1;
-            while index < words.len() && words[index] >> TAG_SHIFT < tag {
-                index += 1;
-            }
-        } else {
-            while index > 0 && words[index - 1] >> TAG_SHIFT >= tag {
-                index -= 1;
-            }
-        }
-        index
-    }
-
-    /// Where `tag` should be if the hashes were spread evenly; below `len`, which is not 0.
-    #[inline]
-    fn guess(&self, tag: u64, depth: u32) -> usize {
-        let spread = (tag << (depth & 7)) & 0xffff;
-        (spread as usize * self.len as usize) >> 16
-    }
-
-    fn set_capacity(&mut self, capacity: usize) {
-        debug_assert!(capacity >= self.len as usize && capacity < DIRECTORY as usize);
-        if capacity == self.capacity as usize {
-            return;
-        }
-        assert!(!self.lent, "whoever lent an array changes its capacity");
-        let words = if capacity == 0 { NonNull::dangling() } else { slab::allocate(capacity * 8).cast::<u64>() };
-        // SAFETY: the new array has room for `len` words, and is the segment's own.
-        unsafe { self.move_to(words, capacity, false) };
-    }
-
-    /// Moves the words to another array; the old one is freed, or returned where it was lent.
-    ///
-    /// # Safety
-    /// `words` has room for `capacity` words, at least `len`, and stays valid: from the slab, unless it is `lent`.
-    unsafe fn move_to(&mut self, words: NonNull<u64>, capacity: usize, lent: bool) -> Option<LentWords> {
-        // SAFETY: the new array has room for `len` words, and the old one holds them.
-        unsafe { ptr::copy_nonoverlapping(self.words.as_ptr(), words.as_ptr(), self.len as usize) };
-        let old = self.free_words();
-        self.words = words;
-        self.capacity = capacity as u16;
-        self.lent = lent;
-        old
-    }
-
-    /// Gives the array up: frees it, or returns it where it was lent.
-    fn free_words(&mut self) -> Option<LentWords> {
-        let capacity = self.capacity as usize;
-        let words = std::mem::replace(&mut self.words, NonNull::dangling());
-        self.capacity = 0;
-        if std::mem::take(&mut self.lent) {
-            return Some(LentWords { words, capacity });
-        }
-        if capacity > 0 {
-            // SAFETY: the array was allocated for `capacity` words, and the segment no longer refers to it.
-            unsafe { slab::free(words.cast(), capacity * 8) };
-        }
-        None
-    }
-
-    fn insert(&mut self, index: usize, word: u64) {
-        let len = self.len as usize;
-        assert!(index <= len && len < SEGMENT_LIMIT);
-        if len == self.capacity as usize {
-            self.set_capacity(capacity_for(len + 1));
-        }
-        // SAFETY: the array has room for one more word, and `index <= len`.
-        unsafe {
-            let at = self.words.as_ptr().add(index);
-            ptr::copy(at, at.add(1), len - index);
-            at.write(word);
-        }
-        self.len += 1;
-        self.marked += (word & MARK) as u16;
-    }
-
-    fn remove(&mut self, index: usize) -> u64 {
-        let len = self.len as usize;
-        assert!(index < len);
-        // SAFETY: `index < len`.
-        let word = unsafe {
-            let at = self.words.as_ptr().add(index);
-            let word = at.read();
-            ptr::copy(at.add(1), at, len - index - 1);
-            word
-        };
-        self.len -= 1;
-        self.marked -= (word & MARK) as u16;
-        if self.lent {
-            return word;
-        }
-        let target = capacity_for(self.len as usize);
-        if target * 2 <= self.capacity as usize || self.len == 0 {
-            self.set_capacity(target);
-        }
-        word
-    }
-
-    #[inline]
-    fn set(&mut self, index: usize, word: u64) {
-        assert!(index < self.len as usize);
-        // SAFETY: `index < len`.
-        let at = unsafe { &mut *self.words.as_ptr().add(index) };
-        self.marked = self.marked - (*at & MARK) as u16 + (word & MARK) as u16;
-        *at = word;
-    }
 }
 
 impl<T: Block> Default for Table<T> {
@@ -609,231 +444,10 @@ impl<T: Block> Table<T> {
         }
     }
 
-    fn segments(&self) -> impl Iterator<Item = &Segment> {
-        let (root, deep) = match self.directory() {
-            None => (Some(&self.root), &[][..]),
-            Some(directory) => (None, &directory.segments[..]),
-        };
-        root.into_iter().chain(deep.iter().map(|deep| &deep.segment))
-    }
-
-    /// Every block, in no order that lasts.
-    pub fn iter(&self) -> impl Iterator<Item = T::Ref<'_>> {
-        // SAFETY: the table owns the blocks and stays borrowed.
-        self.segments().flat_map(|segment| segment.words().iter().map(|&word| unsafe { T::view(address(word)) }))
-    }
-
-    /// Visits the blocks from scan position `from` on: at least `count` of them where there are as many, and always
-    /// all that share a position. Returns the position to go on from, or `None` at the end.
-    ///
-    /// A position is the first [`SCAN_BITS`] bits of a hash, so it survives every change of the table: a key that is
-    /// there during the whole scan is visited. With `marked_only` other blocks are passed over (but count).
-    pub fn scan<'a>(
-        &'a self,
-        from: u64,
-        count: usize,
-        marked_only: bool,
-        mut visit: impl FnMut(T::Ref<'a>),
-    ) -> (usize, Option<u64>) {
-        self.walk(from, count, |word, _| {
-            if !marked_only || word & MARK != 0 {
-                // SAFETY: the table owns the block and stays borrowed.
-                visit(unsafe { T::view(address(word)) });
-            }
-        })
-    }
-
-    /// As [`Table::scan`], but gives the positions of the blocks, which are good until the table changes.
-    pub fn scan_positions(&self, from: u64, count: usize, positions: &mut Vec<Position>) -> Option<u64> {
-        self.walk(from, count, |_, position| positions.push(position)).1
-    }
-
-    fn walk(&self, from: u64, count: usize, mut visit: impl FnMut(u64, Position)) -> (usize, Option<u64>) {
-        let mut from = from << (64 - SCAN_BITS);
-        let mut visited = 0;
-        loop {
-            let (number, segment, depth) = self.segment_for(from);
-            let base = tag_base(depth);
-            let words = segment.words();
-            let mut index = segment.lower_bound(tag_of(from, depth), depth);
-            let mut last_tag = None;
-            while let Some(&word) = words.get(index) {
-                let tag = word >> TAG_SHIFT;
-                if visited >= count && last_tag.is_some_and(|last| last != tag) {
-                    let prefix = if base == 0 { 0 } else { from >> (64 - base) << (64 - base) };
-                    let next = prefix | (tag << TAG_SHIFT) >> base;
-                    return (visited, Some(next >> (64 - SCAN_BITS)));
-                }
-                last_tag = Some(tag);
-                visited += 1;
-                visit(word, Position { segment: number, index: index as u32 });
-                index += 1;
-            }
-            if depth == 0 {
-                return (visited, None);
-            }
-            let next_segment = (from >> (64 - depth)) + 1;
-            if next_segment >> depth != 0 {
-                return (visited, None);
-            }
-            from = next_segment << (64 - depth);
-            if visited >= count {
-                return (visited, Some(from >> (64 - SCAN_BITS)));
-            }
-        }
-    }
-
-    /// A block chosen with equal chance for each; `random(n)` gives a number below `n`.
-    pub fn random(&self, random: impl FnMut(usize) -> usize) -> Option<T::Ref<'_>> {
-        self.sample(false, random)
-    }
-
-    /// A block, or a marked one, chosen with equal chance for each; `random(n)` gives a number below `n`.
-    pub fn sample(&self, marked_only: bool, mut random: impl FnMut(usize) -> usize) -> Option<T::Ref<'_>> {
-        let candidates = self.count(marked_only);
-        if candidates == 0 {
-            return None;
-        }
-        if let Some(directory) = self.directory() {
-            for _ in 0..SAMPLE_TRIES {
-                let segment = &directory.segments[random(directory.segments.len())].segment;
-                let index = random(SEGMENT_LIMIT);
-                let word = if !marked_only {
-                    segment.words().get(index)
-                } else if index < segment.marked as usize {
-                    segment.words().iter().filter(|word| **word & MARK != 0).nth(index)
-                } else {
-                    None
-                };
-                if let Some(&word) = word {
-                    // SAFETY: the table owns the block and stays borrowed.
-                    return Some(unsafe { T::view(address(word)) });
-                }
-            }
-        }
-        self.nth(random(candidates), marked_only)
-    }
-
-    /// The `index`-th block in table order, or the `index`-th marked one.
-    pub fn nth(&self, index: usize, marked_only: bool) -> Option<T::Ref<'_>> {
-        let mut left = index;
-        for segment in self.segments() {
-            let here = if marked_only { segment.marked as usize } else { segment.len as usize };
-            if left >= here {
-                left -= here;
-                continue;
-            }
-            let mut candidates = segment.words().iter().filter(|word| !marked_only || **word & MARK != 0);
-            // SAFETY: the table owns the block and stays borrowed.
-            return candidates.nth(left).map(|&word| unsafe { T::view(address(word)) });
-        }
-        None
-    }
-
-    /// Takes blocks out, about `budget` of them, and hands them to `removed`; true when the table is empty. Once begun,
-    /// the table is good for nothing else.
-    pub fn drain_some(&mut self, budget: usize, mut removed: impl FnMut(T)) -> bool {
-        let mut done = 0;
-        while done < budget {
-            let mut segment = match self.directory_mut() {
-                None => std::mem::replace(&mut self.root, Segment::new()),
-                Some(directory) => match directory.segments.pop() {
-                    Some(deep) => {
-                        directory.len -= deep.segment.len as usize;
-                        directory.marked -= deep.segment.marked as usize;
-                        // The directory no longer leads anywhere: what is left is only drained.
-                        deep.segment
-                    }
-                    None => {
-                        self.free_directory();
-                        return true;
-                    }
-                },
-            };
-            done += segment.len as usize;
-            for &word in segment.words() {
-                // SAFETY: the word left the table with its segment.
-                removed(unsafe { T::from_raw(address(word)) });
-            }
-            segment.free_words();
-            if self.root.capacity != DIRECTORY {
-                return true;
-            }
-        }
-        false
-    }
-
     fn free_directory(&mut self) {
         let root = std::mem::replace(&mut self.root, Segment::new());
         // SAFETY: called only while the root is a `Box<Directory>`, which the table then forgets.
         drop(unsafe { Box::from_raw(root.words.cast::<Directory>().as_ptr()) });
-    }
-
-    /// Bytes of the table's own arrays (the blocks excepted).
-    pub fn heap_bytes(&self) -> usize {
-        match self.directory() {
-            None => self.root.capacity as usize * 8,
-            Some(directory) => {
-                let arrays: usize = directory.segments.iter().map(|deep| deep.segment.capacity as usize * 8).sum();
-                arrays + directory.entries.capacity() * 4 + directory.segments.capacity() * size_of::<Deep>()
-            }
-        }
-    }
-}
-
-impl Segment {
-    /// Recomputes the tags for `depth` and restores the order.
-    fn retag<T: Block>(&mut self, depth: u32) {
-        let len = self.len as usize;
-        // SAFETY: `len` words are initialised, and `self` is borrowed mutably.
-        let words = unsafe { std::slice::from_raw_parts_mut(self.words.as_ptr(), len) };
-        for word in words.iter_mut() {
-            let raw = address(*word);
-            // SAFETY: the table owns the block.
-            let hash = crate::hash_key(unsafe { T::key(raw) });
-            *word = word_for(tag_of(hash, depth), raw, *word & MARK != 0);
-        }
-        words.sort_unstable_by_key(|word| word >> TAG_SHIFT);
-    }
-}
-
-/// A block of a table, borrowed to be changed; when the borrow ends the table takes note of its new address and mark.
-pub struct BlockMut<'a, T: Block> {
-    block: ManuallyDrop<T>,
-    segment: &'a mut Segment,
-    /// The directory's count of marked blocks, where there is a directory.
-    total_marked: Option<&'a mut usize>,
-    index: usize,
-    tag: u64,
-}
-
-impl<T: Block> Deref for BlockMut<'_, T> {
-    type Target = T;
-    #[inline]
-    fn deref(&self) -> &T {
-        &self.block
-    }
-}
-
-impl<T: Block> DerefMut for BlockMut<'_, T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.block
-    }
-}
-
-impl<T: Block> Drop for BlockMut<'_, T> {
-    #[inline]
-    fn drop(&mut self) {
-        // SAFETY: the block is not used again after this.
-        let raw = unsafe { ManuallyDrop::take(&mut self.block) }.into_raw();
-        // SAFETY: the block was given up just now.
-        let marked = unsafe { T::marked(raw) };
-        let before = self.segment.marked;
-        self.segment.set(self.index, word_for(self.tag, raw, marked));
-        if let Some(total) = &mut self.total_marked {
-            **total = **total - before as usize + self.segment.marked as usize;
-        }
     }
 }
 

@@ -132,7 +132,8 @@ fn ping(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     if args.len() > 2 {
         return Err(CommandError::wrong_arity("ping"));
     }
-    if request.protocol == Protocol::Resp2 && request.client().subscriptions.is_some() {
+    let client = request.core.clients.get(request.client);
+    if request.protocol == Protocol::Resp2 && client.is_some_and(|client| client.subscriptions.is_some()) {
         // In the form of a message, which is all that the client may be ready for.
         let mut reply = request.reply();
         reply.array(2);

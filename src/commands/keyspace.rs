@@ -110,8 +110,8 @@ const fn command(
 }
 
 fn dbsize(request: &mut Request<'_>) -> Result<Flow, CommandError> {
-    let database = request.client().database;
-    request.core.gather(
+    let database = request.database();
+    request.core.gather_work(
         request.client,
         move |core| core.shard.keys.databases()[database].len(),
         |_, parts: Vec<usize>, reply| reply.count(parts.into_iter().sum()),
@@ -139,9 +139,9 @@ impl EncodedKeys {
 }
 
 fn keys(request: &mut Request<'_>) -> Result<Flow, CommandError> {
-    let database = request.client().database;
+    let database = request.database();
     let pattern = request.args.at(1).to_vec();
-    request.core.gather(
+    request.core.gather_work(
         request.client,
         move |core| {
             let mut found = EncodedKeys::default();
@@ -187,7 +187,7 @@ fn scan(request: &mut Request<'_>) -> Result<Flow, CommandError> {
         write_scanned(0, &EncodedKeys::default(), &mut request.reply());
         return Ok(Flow::Done);
     };
-    let database = request.client().database;
+    let database = request.database();
     let owner = request.core.process.owner(slot);
     request.core.relay(
         request.client,
@@ -226,8 +226,8 @@ struct RandomKey {
 }
 
 fn random_key(request: &mut Request<'_>) -> Result<Flow, CommandError> {
-    let database = request.client().database;
-    request.core.gather(
+    let database = request.database();
+    request.core.gather_work(
         request.client,
         move |core| {
             let keys = &mut core.shard.keys;
@@ -268,7 +268,7 @@ fn waits_for_memory(request: &Request<'_>) -> Result<bool, CommandError> {
 
 fn flush_selected(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     let waits = waits_for_memory(request)?;
-    let database = request.client().database;
+    let database = request.database();
     flush(request, database..database + 1, waits)
 }
 
@@ -280,7 +280,7 @@ fn flush_all(request: &mut Request<'_>) -> Result<Flow, CommandError> {
 
 fn flush(request: &mut Request<'_>, databases: std::ops::Range<usize>, waits: bool) -> Result<Flow, CommandError> {
     let number = request.core.process.next_flush();
-    request.core.gather(
+    request.core.gather_work(
         request.client,
         move |core: &mut Core| {
             core.flush_databases(databases.clone());
@@ -305,7 +305,7 @@ fn swap_databases(request: &mut Request<'_>) -> Result<Flow, CommandError> {
         usize::try_from(index).ok().filter(|&index| index < databases).ok_or(CommandError::DB_INDEX_OUT_OF_RANGE)
     };
     let (first, second) = (checked(first)?, checked(second)?);
-    request.core.gather(
+    request.core.gather_work(
         request.client,
         move |core: &mut Core| core.swap_databases(first, second),
         |_, _: Vec<()>, reply| reply.ok(),

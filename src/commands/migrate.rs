@@ -21,7 +21,9 @@ use super::{Flow, Request, ServerCommand};
 use crate::core::Core;
 use crate::core::client::Door;
 use crate::core::gather::Promise;
-use crate::core::mailbox::{Message, Task};
+use crate::core::mailbox::{self, Message, Task};
+use crate::core::script::ScriptKind;
+use crate::core::script::beside::busy_error;
 use transfer::{Item, Target, Transferred};
 
 /// Calls whose data are under way at once, in the whole process: a thread each.
@@ -148,7 +150,10 @@ fn migrate(request: &mut Request<'_>) -> Result<Flow, CommandError> {
         if owner == core.number {
             work.begin(core, promise);
         } else {
-            core.send(owner, Message::Task(Box::new(move |core: &mut Core| work.begin(core, promise))));
+            let refused = promise.clone();
+            let run: Task = Box::new(move |core: &mut Core| work.begin(core, promise));
+            let refuse: Task = Box::new(move |core: &mut Core| refused.fail(core, &busy_error(ScriptKind::Script)));
+            core.send(owner, Message::Work(mailbox::Work { run, refuse: Some(refuse) }));
         }
     }
     Ok(Flow::Wait)
@@ -185,8 +190,8 @@ impl Work {
             move || {
                 let transferred = transfer::send(&self.target, &items);
                 process.migrations.fetch_sub(1, Ordering::Relaxed);
-                let end: Task = Box::new(move |core: &mut Core| self.end(core, &items, transferred, promise));
-                process.cores[owner].deliver(Message::Task(end), &process.stopping);
+                let run: Task = Box::new(move |core: &mut Core| self.end(core, &items, transferred, promise));
+                process.cores[owner].deliver(Message::Work(mailbox::Work { run, refuse: None }), &process.stopping);
             }
         };
         if let Err(error) = std::thread::Builder::new().name("migrate".into()).spawn(send) {

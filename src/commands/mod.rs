@@ -13,6 +13,7 @@ mod cluster;
 mod command;
 mod config;
 mod connection;
+mod function;
 mod help;
 mod info;
 mod keyspace;
@@ -22,6 +23,7 @@ mod migrate;
 mod monitor;
 mod persistence;
 mod pubsub;
+mod script;
 mod server;
 mod shutdown;
 mod slowlog;
@@ -31,6 +33,7 @@ pub use client::mode_after;
 pub use connection::{REDIS_VERSION, selected_database};
 
 pub use pubsub::is_for_subscribers;
+pub use script::CALLS;
 
 /// A command that the client's core runs.
 pub struct ServerCommand {
@@ -80,6 +83,47 @@ impl Request<'_> {
     pub fn client(&mut self) -> &mut Client {
         self.core.clients.get_mut(self.client).expect("a client lives while its command runs")
     }
+
+    /// The database that the command is for.
+    pub fn database(&self) -> usize {
+        match self.core.running_script() {
+            Some(running) if self.client == ClientKey::SCRIPT => running.database,
+            _ => self.core.clients.get(self.client).map_or(0, |client| client.database),
+        }
+    }
+}
+
+/// Whether a command of the server can be called by scripts: those that need no client. What they say of keys they say of
+/// the script's shard.
+pub fn runs_in_scripts(name: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "cluster|keyslot",
+        "command",
+        "command|count",
+        "command|docs",
+        "command|getkeys",
+        "command|getkeysandflags",
+        "command|info",
+        "command|list",
+        "dbsize",
+        "echo",
+        "flushall",
+        "flushdb",
+        "info",
+        "keys",
+        "lastsave",
+        "ping",
+        "publish",
+        "randomkey",
+        "scan",
+        "select",
+        "slowlog|get",
+        "slowlog|len",
+        "slowlog|reset",
+        "spublish",
+        "time",
+    ];
+    NAMES.contains(&name) || name.ends_with("|help")
 }
 
 /// Every command of every family.
@@ -90,6 +134,7 @@ pub fn all() -> impl Iterator<Item = &'static ServerCommand> {
         command::COMMANDS,
         config::COMMANDS,
         connection::COMMANDS,
+        function::COMMANDS,
         info::COMMANDS,
         keyspace::COMMANDS,
         latency::COMMANDS,
@@ -98,6 +143,7 @@ pub fn all() -> impl Iterator<Item = &'static ServerCommand> {
         monitor::COMMANDS,
         pubsub::COMMANDS,
         persistence::COMMANDS,
+        script::COMMANDS,
         server::COMMANDS,
         shutdown::COMMANDS,
         slowlog::COMMANDS,

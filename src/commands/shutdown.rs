@@ -1,9 +1,13 @@
 //! `SHUTDOWN`.
 
+use std::sync::atomic::Ordering;
+
 use ruvio_shard::command::{Categories, Flags, Group, Spec};
 use ruvio_shard::error::CommandError;
 
 use super::{Flow, Request, ServerCommand};
+use crate::core::script::ScriptKind;
+use crate::core::script::beside::busy_error;
 
 /// The family's commands.
 pub static COMMANDS: &[ServerCommand] = &[ServerCommand {
@@ -46,12 +50,18 @@ fn shutdown(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     if abort {
         return Err(CommandError::new("ERR No shutdown in progress."));
     }
+    let process = &request.core.process;
+    if process.busy.any() && !no_save {
+        return Err(busy_error(ScriptKind::Script));
+    }
     // With a log everything is kept anyway.
     if save && request.core.process.data.is_none() {
         return Err(CommandError::new(
             "ERR nothing can be saved with durability 'memory', so the server goes on; use SHUTDOWN NOSAVE",
         ));
     }
+    // What scripts have done so far, and is not logged, is given up.
+    request.core.process.abandons_scripts.store(no_save, Ordering::Relaxed);
     request.core.process.stop();
     Ok(Flow::Close)
 }

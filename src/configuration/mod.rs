@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ruvio_shard::script::Limits;
 use ruvio_shard::settings::Settings;
 
 use self::keyspace_events::KeyspaceEvents;
@@ -32,6 +33,37 @@ pub enum OutputClass {
     Replica,
     /// Who subscribes to something.
     Subscriber,
+}
+
+/// The least important message that is heard (`loglevel`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Hears {
+    /// All.
+    Debug,
+    /// From verbose on.
+    Verbose,
+    /// From notices on.
+    Notice,
+    /// Only warnings.
+    Warning,
+    /// None.
+    Nothing,
+}
+
+impl Hears {
+    /// All of them.
+    pub const ALL: [Hears; 5] = [Hears::Debug, Hears::Verbose, Hears::Notice, Hears::Warning, Hears::Nothing];
+
+    /// Redis's word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Hears::Debug => "debug",
+            Hears::Verbose => "verbose",
+            Hears::Notice => "notice",
+            Hears::Warning => "warning",
+            Hears::Nothing => "nothing",
+        }
+    }
 }
 
 /// The configuration. Each field is named after Redis's parameter.
@@ -70,6 +102,12 @@ pub struct Configuration {
     pub tracking_table_max_keys: usize,
     /// The password of the default user; empty for none.
     pub require_pass: Vec<u8>,
+    /// After so many ms of a script others are answered that it runs; 0 for never.
+    pub busy_reply_threshold_ms: u64,
+    /// Which messages of scripts are written to standard error.
+    pub log_level: Hears,
+    /// Bytes that the interpreters of a core may take, each.
+    pub script_memory_limit: usize,
     /// Which keyspace events are published.
     pub keyspace_events: KeyspaceEvents,
     /// Values of parameters that have no effect, where they are not the default.
@@ -105,9 +143,17 @@ impl Configuration {
             latency_tracking_percentiles: vec![50.0, 99.0, 99.9],
             tracking_table_max_keys: 1_000_000,
             require_pass: Vec::new(),
+            busy_reply_threshold_ms: 5000,
+            log_level: Hears::Notice,
+            script_memory_limit: 256 << 20,
             keyspace_events: KeyspaceEvents::default(),
             noted: BTreeMap::new(),
         }
+    }
+
+    /// What scripts are bounded by.
+    pub fn script_limits(&self) -> Limits {
+        Limits { memory_bytes: self.script_memory_limit }
     }
 
     /// The limit of a class of clients.

@@ -81,8 +81,6 @@ pub static NOTED: &[Parameter] = &[
     switch("lazyfree-lazy-user-del", "no"),
     switch("lazyfree-lazy-user-flush", "no"),
     number("list-compress-depth", "0", NOT_NEGATIVE),
-    word("loglevel", "notice", &["debug", "verbose", "notice", "warning", "nothing"]),
-    formerly("busy-reply-threshold", number("lua-time-limit", "5000", ANY_SIZE)),
     number("maxmemory-eviction-tenacity", "10", (0, 100)),
     formerly("min-slaves-max-lag", number("min-replicas-max-lag", "10", NOT_NEGATIVE)),
     switch("rdb-del-sync-files", "no"),

@@ -132,6 +132,17 @@ static PARAMETERS: &[Parameter] = &[
     sized!(Memory "client-query-buffer-limit", client_query_buffer_limit as usize, (1 << 20, MAX_REQUEST_BYTES)),
     sized!(Memory "maxmemory", settings.maxmemory as u64, ANY_SIZE),
     Parameter {
+        name: "loglevel",
+        alias: None,
+        kind: Kind::Other {
+            get: |configuration| configuration.log_level.name().into(),
+            set: |configuration, value| {
+                configuration.log_level = values::log_level(value)?;
+                Ok(())
+            },
+        },
+    },
+    Parameter {
         name: "maxmemory-policy",
         alias: None,
         kind: Kind::Other {
@@ -177,6 +188,8 @@ static PARAMETERS: &[Parameter] = &[
             },
         },
     },
+    sized!(Integer "busy-reply-threshold" "lua-time-limit", busy_reply_threshold_ms as u64, ANY_SIZE),
+    sized!(Memory "script-memory-limit", script_memory_limit as usize, (1 << 20, i64::MAX)),
     sized!(Integer "slowlog-log-slower-than", slow_log_slower_than_us as i64, (-1, i64::MAX)),
     sized!(Integer "slowlog-max-len", slow_log_max_len as usize, ANY_SIZE),
     sized!(Integer "tracking-table-max-keys", tracking_table_max_keys as usize, ANY_SIZE),

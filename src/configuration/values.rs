@@ -2,7 +2,7 @@
 
 use ruvio_shard::settings::EvictionPolicy;
 
-use super::OutputLimit;
+use super::{Hears, OutputLimit};
 use crate::options::parse_memory;
 
 /// Client classes of `client-output-buffer-limit`, in the order of [`super::Configuration`]; the second has two names.
@@ -79,6 +79,13 @@ pub fn policy(value: &[u8]) -> Result<EvictionPolicy, String> {
     let words = POLICIES.map(EvictionPolicy::name);
     let word = one_of(value, &words)?;
     Ok(POLICIES.into_iter().find(|policy| policy.name() == word).unwrap_or_default())
+}
+
+/// The word of a level of messages.
+pub fn log_level(value: &[u8]) -> Result<Hears, String> {
+    let words = Hears::ALL.map(Hears::name);
+    let word = one_of(value, &words)?;
+    Ok(Hears::ALL.into_iter().find(|level| level.name() == word).unwrap_or(Hears::Notice))
 }
 
 /// Percentiles, separated by spaces.

@@ -13,7 +13,7 @@ use super::tracking::Tracking;
 use super::transaction::{Execution, KeyPlace, Queue};
 use super::waiting::DatabaseKey;
 use crate::configuration::OutputClass;
-use crate::registry::Registered;
+use crate::registry::{Registered, Run};
 use crate::wire::Progress;
 
 /// Bytes of a buffer that a client keeps when it is empty, or that are not worth moving.
@@ -29,6 +29,9 @@ pub struct ClientKey {
 }
 
 impl ClientKey {
+    /// Stands for the script that runs on a core, which is no client.
+    pub const SCRIPT: ClientKey = ClientKey { index: u32::MAX, generation: u32::MAX };
+
     /// As the user data of an epoll event.
     #[inline]
     pub fn to_token(self) -> u64 {
@@ -375,7 +378,7 @@ impl Client {
     #[inline]
     pub(super) fn notes_reads(&self, command: &Registered) -> bool {
         self.tracking.as_ref().is_some_and(|tracking| tracking.mode.notes_reads())
-            && command.spec.flags.has(Flags::READ_ONLY)
+            && (command.spec.flags.has(Flags::READ_ONLY) || matches!(command.run, Run::Script(_)))
     }
 
     /// Ends what `CLIENT CACHING` said once there was a command behind it, or a transaction.

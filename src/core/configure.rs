@@ -17,6 +17,7 @@ impl Core {
             self.shard.keys.settings = settings_for_replay(&self.shard.keys.settings);
         }
         self.set_log_durability();
+        self.take_script_limits();
         self.update_observed();
         self.check_tracking_limit();
         let mut log = self.process.slow_log.lock().unwrap_or_else(PoisonError::into_inner);

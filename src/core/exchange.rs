@@ -7,8 +7,9 @@ use ruvio_shard::command::Flags;
 use ruvio_shard::shard::Call;
 
 use super::Core;
+use super::execute::Caller;
 use super::forward::Batch;
-use super::mailbox::Message;
+use super::mailbox::{Message, Work};
 use super::publish::Publication;
 use super::waiting::Place;
 
@@ -140,11 +141,13 @@ impl Core {
     /// Takes in what other cores sent.
     pub(super) fn take_messages(&mut self) {
         for _ in 0..TAKEN_AT_ONCE {
-            let Some(message) = self.process.cores[self.number].pop() else { return };
+            let Some(message) = self.deferred.pop_front().or_else(|| self.process.cores[self.number].pop()) else {
+                return;
+            };
             match message {
                 Message::Forward(batch) => self.execute_batch(batch),
                 Message::Replies(batch) => self.take_replies(batch),
-                Message::Task(task) => task(self),
+                Message::Task(task) | Message::Work(Work { run: task, .. }) => task(self),
             }
         }
     }
@@ -173,18 +176,18 @@ impl Core {
                 may_wait: true,
             };
             self.shard.keys.no_touch = forwarded.no_touch;
-            let executed = self.execute_on_shard(forwarded.command, args, call, start, &mut replies);
+            let client = Place { core: batch.from as usize, client: forwarded.client };
+            let caller = Caller { place: client, is_tracked: forwarded.is_tracked };
+            let executed = self.execute_on_shard(forwarded.command, args, call, caller, start, &mut replies);
             start = executed.end;
             if let Some(entry) = executed.slow {
                 slow.push((place, entry));
             }
             if let Some(wait) = executed.wait {
-                let client = Place { core: batch.from as usize, client: forwarded.client };
                 self.start_waiting(client, forwarded.command, args, call, forwarded.no_touch, wait);
                 waiting.push(place);
             }
             ends.push(replies.len());
-            let client = Place { core: batch.from as usize, client: forwarded.client };
             self.after_command(Some(client));
             if forwarded.is_tracked {
                 self.note_reads(client, forwarded.command, args);
@@ -201,7 +204,7 @@ impl Core {
     }
 
     /// Gives the clients the replies that another core sent.
-    fn take_replies(&mut self, mut batch: Box<Batch>) {
+    pub(super) fn take_replies(&mut self, mut batch: Box<Batch>) {
         let replies = std::mem::take(&mut batch.replies);
         let mut start = 0;
         let from = batch.executed_by;

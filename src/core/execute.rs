@@ -31,6 +31,15 @@ struct Out {
     direct: bool,
 }
 
+/// Who has a command executed.
+#[derive(Clone, Copy)]
+pub(super) struct Caller {
+    /// The client.
+    pub(super) place: Place,
+    /// Whether what it reads is noted.
+    pub(super) is_tracked: bool,
+}
+
 /// What came of a command on this core's shard.
 pub(super) struct Executed {
     /// What the slow log should note.
@@ -91,6 +100,12 @@ impl Core {
             self.reject(key, &CommandError::LOADING);
             return;
         }
+        if self.process.busy.any() && self.is_busy(key, command, slots, args) {
+            self.command_stats[command.index].rejected += 1;
+            self.refuse_busy(key, command, slots, args);
+            return;
+        }
+        let Some(client) = self.clients.get_mut(key) else { return };
         let only_subscribes = client.subscriptions.is_some() && client.protocol == Protocol::Resp2;
         if only_subscribes && !is_for_subscribers(command.spec.name) && self.is_let_through(key, command, slots, args) {
             self.command_stats[command.index].rejected += 1;
@@ -101,7 +116,7 @@ impl Core {
             return;
         }
         let is_let_through = |core: &Core| match command.run {
-            Run::Shard(_) => core.is_let_through(key, command, slots, args),
+            Run::Shard(_) | Run::Script(_) => core.is_let_through(key, command, slots, args),
             Run::Server(_) | Run::Container => true,
         };
         if self.process.monitors.load(Ordering::Relaxed) > 0 && is_let_through(self) {
@@ -112,7 +127,7 @@ impl Core {
             return;
         }
         match command.run {
-            Run::Shard(_) => self.route(key, command, slots, args, start),
+            Run::Shard(_) | Run::Script(_) => self.route(key, command, slots, args, start),
             Run::Server(handler) => {
                 // Other commands of the server find the owner of their keys themselves.
                 if !command.spec.flags.has(Flags::PUBSUB) || !self.turn_away(key, command, slots, args) {
@@ -126,7 +141,7 @@ impl Core {
     }
 
     /// Has the client's `EXEC` refuse, if it is in a transaction.
-    fn fail_transaction(&mut self, key: ClientKey) {
+    pub(super) fn fail_transaction(&mut self, key: ClientKey) {
         if let Some(queue) = self.clients.get_mut(key).and_then(|client| client.transaction.as_mut()) {
             queue.fail();
         }
@@ -223,7 +238,9 @@ impl Core {
         let mut out = self.take_out(key);
         self.shard.keys.no_touch = no_touch;
         let log_before = self.log_end();
-        let executed = self.execute_on_shard(command, args, call, *start, &mut out.buffer);
+        let place = Place { core: self.number, client: key };
+        let executed =
+            self.execute_on_shard(command, args, call, Caller { place, is_tracked }, *start, &mut out.buffer);
         self.shard.keys.no_touch = false;
         *start = executed.end;
         self.put_out(key, out);
@@ -231,7 +248,6 @@ impl Core {
         if let Some(entry) = executed.slow {
             self.log_slow(entry, key);
         }
-        let place = Place { core: self.number, client: key };
         if let Some(wait) = executed.wait {
             if let Some(client) = self.clients.get_mut(key) {
                 client.pieces.push_back(Piece::Owed(self.number as u16));
@@ -252,14 +268,21 @@ impl Core {
         command: &'static Registered,
         args: Args<'_>,
         call: Call,
+        caller: Caller,
         start: u64,
         out: &mut Vec<u8>,
     ) -> Executed {
-        let Run::Shard(shard_command) = command.run else { return Executed { slow: None, end: start, wait: None } };
-        let outcome = self.execute_logged(command, shard_command, args, call, out);
-        if let Some(error) = &outcome.error {
-            self.count_error(error);
-        }
+        let outcome = match command.run {
+            Run::Shard(shard_command) => {
+                let outcome = self.execute_logged(command, shard_command, args, call, out);
+                if let Some(error) = &outcome.error {
+                    self.count_error(error);
+                }
+                outcome
+            }
+            Run::Script(script) => self.execute_script(script, args, call, caller, out),
+            Run::Server(_) | Run::Container => return Executed { slow: None, end: start, wait: None },
+        };
         let end = self.clock.raw();
         // A call that waits is counted when it ends.
         let slow = match outcome.wait {

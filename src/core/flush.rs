@@ -41,7 +41,8 @@ impl Core {
         let may_send = self.may_send_replies(key);
         let Some(client) = self.clients.get_mut(key) else { return };
         client.to_flush = false;
-        if !may_send {
+        // What has the client's command run holds the output, and has it flushed when it gives it back.
+        if !may_send || client.writing {
             return;
         }
         while client.sent < client.output.len() {

@@ -8,7 +8,9 @@ use ruvio_shard::reply::{Protocol, Reply};
 
 use super::Core;
 use super::client::{ClientKey, Piece};
-use super::mailbox::{Message, Task};
+use super::mailbox::{Message, Task, Work};
+use super::script::ScriptKind;
+use super::script::beside::busy_error;
 
 /// A part, whatever its type.
 type Part = Box<dyn Any + Send>;
@@ -73,6 +75,30 @@ impl Core {
         work: impl Fn(&mut Core) -> P + Send + Sync + 'static,
         merge: impl FnOnce(&mut Core, Vec<P>, &mut Reply<'_>) + 'static,
     ) {
+        self.gather_from(client, false, work, merge);
+    }
+
+    /// As [`Core::gather`], for work with keys, which waits where a script runs.
+    pub fn gather_work<P: Send + 'static>(
+        &mut self,
+        client: ClientKey,
+        work: impl Fn(&mut Core) -> P + Send + Sync + 'static,
+        merge: impl FnOnce(&mut Core, Vec<P>, &mut Reply<'_>) + 'static,
+    ) {
+        self.gather_from(client, true, work, merge);
+    }
+
+    fn gather_from<P: Send + 'static>(
+        &mut self,
+        client: ClientKey,
+        waits_for_scripts: bool,
+        work: impl Fn(&mut Core) -> P + Send + Sync + 'static,
+        merge: impl FnOnce(&mut Core, Vec<P>, &mut Reply<'_>) + 'static,
+    ) {
+        if client == ClientKey::SCRIPT {
+            let part = work(self);
+            return self.reply_to_script(|core, reply| merge(core, vec![part], reply));
+        }
         let Some(state) = self.clients.get_mut(client) else { return };
         let protocol = state.protocol;
         let number = self.next_gathering;
@@ -102,12 +128,32 @@ impl Core {
                     Message::Task(Box::new(move |core: &mut Core| core.add_part(number, from, part))),
                 );
             });
-            self.send(other, Message::Task(task));
+            let message = if waits_for_scripts {
+                Message::Work(Work { run: task, refuse: Some(refusal(home, number)) })
+            } else {
+                Message::Task(task)
+            };
+            self.send(other, message);
         }
         let log_before = self.log_end();
         let part = Box::new(work(self));
         self.await_log(client, log_before);
         self.add_part(number, home, part);
+    }
+
+    /// Refuses a client for which a core that runs a script has no part.
+    fn refuse_part(&mut self, number: u64, kind: ScriptKind) {
+        let Some(gathering) = self.gatherings.remove(&number) else { return };
+        let error = busy_error(kind);
+        self.count_error(&error);
+        if let Some(client) = self.clients.get_mut(gathering.client) {
+            let mut encoded = Vec::new();
+            Reply::new(&mut encoded, client.protocol).error(&error);
+            client.settle_gathering(number, encoded);
+            client.waiting = client.gathers() || client.execution.is_some();
+            self.want_flush(gathering.client);
+            self.want_resume(gathering.client);
+        }
     }
 
     fn add_part(&mut self, number: u64, from: usize, part: Part) {
@@ -198,6 +244,12 @@ impl Core {
         work: impl Fn(&mut Core, &mut S) -> Option<usize> + Send + 'static,
         finish: impl FnOnce(S, &mut Reply<'_>) + 'static,
     ) {
+        if client == ClientKey::SCRIPT {
+            let mut state = state;
+            let own = self.number;
+            while work(self, &mut state) == Some(own) {}
+            return self.reply_to_script(|_, reply| finish(state, reply));
+        }
         let Some(waiting) = self.clients.get_mut(client) else { return };
         let protocol = waiting.protocol;
         let number = self.next_gathering;
@@ -213,6 +265,15 @@ impl Core {
         let home = self.number;
         hand_over(self, first, Leg { home, number, state, work });
     }
+}
+
+/// What a core does that runs a script instead of its part of gathering `number` of core `home`.
+fn refusal(home: usize, number: u64) -> Task {
+    Box::new(move |core: &mut Core| {
+        let kind = core.running_script().map_or(ScriptKind::Script, |running| running.kind);
+        let refuse: Task = Box::new(move |core: &mut Core| core.refuse_part(number, kind));
+        core.send(home, Message::Task(refuse));
+    })
 }
 
 /// What travels from core to core in [`Core::relay`].
@@ -232,7 +293,8 @@ where
     if target == core.number {
         run_leg(core, leg);
     } else {
-        core.send(target, Message::Task(Box::new(move |core: &mut Core| run_leg(core, leg))));
+        let refuse = Some(refusal(leg.home, leg.number));
+        core.send(target, Message::Work(Work { run: Box::new(move |core: &mut Core| run_leg(core, leg)), refuse }));
     }
 }
 

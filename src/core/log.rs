@@ -154,6 +154,47 @@ impl Core {
         }
     }
 
+    /// As [`Core::begin_log_group`], unless commands are being collected already; whether it did.
+    pub(super) fn open_log_group(&mut self) -> bool {
+        let opens = self.log.as_ref().is_some_and(|log| !log.grouped);
+        if opens {
+            self.begin_log_group();
+        }
+        opens
+    }
+
+    /// Ends what [`Core::open_log_group`] began; `is_abandoned` for leaving nothing of it in the log.
+    pub(super) fn close_log_group(&mut self, is_abandoned: bool) {
+        if let Some(log) = self.log.as_mut().filter(|_| is_abandoned) {
+            log.writer.buffer.abandon_record();
+        }
+        self.end_log_group();
+    }
+
+    /// Why no write would be taken now, if none would.
+    pub(super) fn log_trouble(&mut self) -> Option<CommandError> {
+        self.log.as_mut()?.writer.refusal(0)
+    }
+
+    /// Hands the records to the kernel that have ended while a script runs.
+    pub(super) fn write_ended_records(&mut self) {
+        let now_ms = self.now_ms;
+        if let Some(log) = &mut self.log
+            && log.writer.start(now_ms)
+        {
+            self.advance_log();
+        }
+    }
+
+    /// Sees to what the log does by the clock while a script runs.
+    pub(super) fn advance_log_beside_script(&mut self) {
+        let now_ms = self.now_ms;
+        if let Some(log) = &mut self.log {
+            log.writer.tick(now_ms);
+            self.advance_log();
+        }
+    }
+
     /// Notes that all keys of a database were removed.
     pub(super) fn log_flush(&mut self, database: usize) {
         let words: OwnedArgs = [FLUSH_DATABASE].into_iter().collect();
@@ -217,10 +258,6 @@ impl Core {
     pub(super) fn advance_log(&mut self) {
         let Some(log) = &mut self.log else { return };
         log.writer.advance(self.now_ms);
-        if log.writer.trouble().is_some() != log.in_trouble {
-            self.note_log_trouble();
-        }
-        let Some(log) = &mut self.log else { return };
         let acknowledged = log.writer.acknowledged();
         while let Some(log) = &mut self.log
             && log.messages.front().is_some_and(|(position, _, _)| *position <= acknowledged)
@@ -268,6 +305,9 @@ impl Core {
             && log.writer.start(self.now_ms)
         {
             self.advance_log();
+        }
+        if self.log.as_ref().is_some_and(|log| log.writer.trouble().is_some() != log.in_trouble) {
+            self.note_log_trouble();
         }
         self.begin_checkpoint();
     }

@@ -26,11 +26,21 @@ pub enum Message {
     Forward(Box<Batch>),
     /// The same batch with its replies.
     Replies(Box<Batch>),
-    /// Something rarer.
+    /// Something rarer, which is done even while a script runs.
     Task(Task),
+    /// Something with keys.
+    Work(Work),
 }
 
-/// Work on another core.
+/// Work with another core's keys, which waits while a script runs there.
+pub struct Work {
+    /// The work.
+    pub run: Task,
+    /// What is done in its place when the script has run for too long; without it the work waits on.
+    pub refuse: Option<Task>,
+}
+
+/// Something that another core is to do.
 pub type Task = Box<dyn FnOnce(&mut Core) + Send>;
 
 /// A core's inbox.

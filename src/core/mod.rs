@@ -5,7 +5,7 @@
 //! `epoll_wait` itself: asking the executor to wait costs a third of a small request. Other cores wake it through an
 //! eventfd in the same set.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,7 +26,9 @@ use self::gather::Gathering;
 use self::latency::LatencyEvents;
 use self::loading::Loading;
 use self::log::Log;
+use self::mailbox::Message;
 use self::pause::Pause;
+use self::script::Scripts;
 use self::serve::Planned;
 use self::subscriber_counts::Receivers;
 use self::subscriptions::Subscribers;
@@ -57,6 +59,7 @@ mod notifications;
 mod observe;
 pub mod pause;
 mod publish;
+pub mod script;
 mod serve;
 pub mod slow_log;
 mod split;
@@ -147,6 +150,16 @@ pub struct Core {
     pause: Option<Pause>,
     /// Clients whose next command waits for the end of the pause.
     postponed: Vec<ClientKey>,
+    /// Scripts, and the one that runs.
+    scripts: Scripts,
+    /// Clients whose next command waits for the end of the script that runs.
+    held_back: Vec<ClientKey>,
+    /// What other cores want, and what waits for the end of the script that runs.
+    deferred: VecDeque<Message>,
+    /// What a command of the server replied to the script that called it.
+    gathered_for_script: Vec<u8>,
+    /// The client whose input is being executed.
+    serving: Option<ClientKey>,
     gatherings: HashMap<u64, Gathering>,
     next_gathering: u64,
     scratch: Vec<u8>,
@@ -233,6 +246,11 @@ impl Core {
             has_publications: false,
             pause: None,
             postponed: Vec::new(),
+            scripts: Scripts::default(),
+            held_back: Vec::new(),
+            deferred: VecDeque::new(),
+            gathered_for_script: Vec::new(),
+            serving: None,
             gatherings: HashMap::new(),
             next_gathering: 0,
             scratch: vec![0; SCRATCH_BYTES],
@@ -262,7 +280,7 @@ impl Core {
 
     /// Waits for something to do.
     fn wait(&mut self, events: &mut Vec<epoll::Event>) {
-        if self.has_background_work() || self.has_overflow() || !self.to_resume.is_empty() {
+        if self.has_background_work() || self.has_overflow() || !self.to_resume.is_empty() || self.has_deferred() {
             self.poll(events, 0);
             return;
         }
@@ -305,28 +323,7 @@ impl Core {
         self.now_ms = now_ms().max(self.now_ms);
         self.end_pause_in_time();
         self.take_messages();
-        let stalled = self.has_overflow() || self.is_log_stalled();
-        for event in events {
-            match event.data.u64() {
-                SHARED_LISTENER => self.accept(client::Door::Shared),
-                SHARD_LISTENER => self.accept(client::Door::Shard),
-                WAKER => self.process.cores[self.number].clear_signal(),
-                LOG => self.advance_log(),
-                token => {
-                    self.lone.note(token);
-                    let key = ClientKey::from_token(token);
-                    let flags = event.flags;
-                    if flags.intersects(epoll::EventFlags::OUT) {
-                        self.flush_client(key);
-                    }
-                    // Of a client that waits for a key nothing is read, so it has to be told that the client is gone.
-                    let ended = epoll::EventFlags::HUP | epoll::EventFlags::ERR | epoll::EventFlags::RDHUP;
-                    if flags.intersects(epoll::EventFlags::IN | ended) && !stalled {
-                        self.read_client(key, flags.intersects(ended));
-                    }
-                }
-            }
-        }
+        self.take_events(events);
         self.end_overdue_waiting();
         self.resume_clients();
         // What other work than commands has changed.
@@ -343,6 +340,35 @@ impl Core {
             self.after_command(None);
             self.send_outboxes();
             self.flush_clients();
+        }
+    }
+
+    /// Sees to the sockets that are ready, and to what the kernel has done.
+    fn take_events(&mut self, events: &[epoll::Event]) {
+        let stalled = self.has_overflow() || self.is_log_stalled();
+        for event in events {
+            match event.data.u64() {
+                SHARED_LISTENER => self.accept(client::Door::Shared),
+                SHARD_LISTENER => self.accept(client::Door::Shard),
+                WAKER => self.process.cores[self.number].clear_signal(),
+                LOG => self.advance_log(),
+                token => {
+                    self.lone.note(token);
+                    let key = ClientKey::from_token(token);
+                    if self.is_served_below(key) {
+                        continue;
+                    }
+                    let flags = event.flags;
+                    if flags.intersects(epoll::EventFlags::OUT) {
+                        self.flush_client(key);
+                    }
+                    // Of a client that waits for a key nothing is read, so it has to be told that the client is gone.
+                    let ended = epoll::EventFlags::HUP | epoll::EventFlags::ERR | epoll::EventFlags::RDHUP;
+                    if flags.intersects(epoll::EventFlags::IN | ended) && !stalled {
+                        self.read_client(key, flags.intersects(ended));
+                    }
+                }
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use ruvio_shard::command::Flags;
 
 use super::Core;
 use super::client::ClientKey;
-use crate::registry::Registered;
+use crate::registry::{Registered, Run};
 
 /// Shown for a word that is a secret, as in Redis.
 pub const REDACTED: &[u8] = b"(redacted)";
@@ -35,21 +35,23 @@ impl Core {
     /// Shows the monitors a command of client `key`. As in Redis what is for operators is not shown, and a monitor that is
     /// reset does not see it.
     pub(super) fn feed_monitors(&mut self, key: ClientKey, command: &Registered, args: Args<'_>) {
-        if command.spec.flags.has_any(Flags::SKIP_MONITOR.and(Flags::ADMIN)) {
+        // Scripts have the flag for Redis's sake, which shows them itself, before what they call.
+        let is_script = matches!(command.run, Run::Script(_));
+        if command.spec.flags.has_any(Flags::SKIP_MONITOR.and(Flags::ADMIN)) && !is_script {
             return;
         }
         let Some(client) = self.clients.get(key) else { return };
-        let elapsed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        let mut line =
-            format!("+{}.{:06} [{} {}]", elapsed.as_secs(), elapsed.subsec_micros(), client.database, client.peer)
-                .into_bytes();
-        for word in shown_words(command, args) {
-            line.push(b' ');
-            quote(word, &mut line);
-        }
-        line.extend_from_slice(b"\r\n");
+        let line = line(&format!("{} {}", client.database, client.peer), command, args);
         let not_to = (command.spec.name == "reset").then_some(client.id);
         self.broadcast(move |core| core.show_monitors(&line, not_to));
+    }
+
+    /// Shows the monitors a command that a script calls.
+    pub(super) fn feed_monitors_of_script(&mut self, database: usize, command: &Registered, args: Args<'_>) {
+        if !command.spec.flags.has_any(Flags::SKIP_MONITOR.and(Flags::ADMIN)) {
+            let line = line(&format!("{database} lua"), command, args);
+            self.broadcast(move |core| core.show_monitors(&line, None));
+        }
     }
 
     fn show_monitors(&mut self, line: &[u8], not_to: Option<u64>) {
@@ -67,6 +69,18 @@ impl Core {
             }
         }
     }
+}
+
+/// What monitors are shown of a command that came from `source`.
+fn line(source: &str, command: &Registered, args: Args<'_>) -> Vec<u8> {
+    let elapsed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let mut line = format!("+{}.{:06} [{source}]", elapsed.as_secs(), elapsed.subsec_micros()).into_bytes();
+    for word in shown_words(command, args) {
+        line.push(b' ');
+        quote(word, &mut line);
+    }
+    line.extend_from_slice(b"\r\n");
+    line
 }
 
 /// A command's words as monitors and the slow log may show them: without passwords.

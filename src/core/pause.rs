@@ -29,11 +29,12 @@ pub struct Pause {
 }
 
 /// Commands without the flag of a write that wait with the writes, because replicas are told of them.
-const REPLICATED: [&str; 6] = ["eval", "evalsha", "fcall", "pfcount", "publish", "spublish"];
+const REPLICATED: [&str; 3] = ["pfcount", "publish", "spublish"];
 
 /// Whether a command waits while writes do.
 fn waits_with_writes(command: &Registered) -> bool {
-    command.spec.flags.has(Flags::WRITE) || REPLICATED.contains(&command.spec.name)
+    let runs_script = matches!(command.run, Run::Script(_)) && !command.spec.flags.has(Flags::READ_ONLY);
+    runs_script || command.spec.flags.has(Flags::WRITE) || REPLICATED.contains(&command.spec.name)
 }
 
 impl Core {
@@ -72,6 +73,9 @@ impl Core {
     /// anyway, or sent elsewhere, is refused at once.
     #[inline]
     pub(super) fn postpones(&mut self, key: ClientKey, found: &Found, slots: Slots, args: Args<'_>) -> bool {
+        if self.scripts.running().is_some() && self.waits_for_script(key, found, slots, args) {
+            return true;
+        }
         let Some(pause) = self.pause else { return false };
         self.postpones_in(pause, key, found, slots, args)
     }
@@ -82,12 +86,22 @@ impl Core {
         command.spec.name == "exec" && queue.is_some_and(|queue| queue.commands().any(waits_with_writes))
     }
 
+    /// Whether a command runs a script, or a function, that says that it writes nothing.
+    fn runs_what_only_reads(&self, command: &Registered, args: Args<'_>) -> bool {
+        match command.run {
+            Run::Script(script) => self.says_it_only_reads(script, args),
+            _ => false,
+        }
+    }
+
     #[cold]
     fn postpones_in(&mut self, pause: Pause, key: ClientKey, found: &Found, slots: Slots, args: Args<'_>) -> bool {
         let Found::Command(command) = found else { return false };
         let is_refused = matches!(command.run, Run::Container) || !self.is_let_through(key, command, slots, args);
         if is_refused
-            || (pause.paused == Paused::Writes && !waits_with_writes(command) && !self.executes_writes(key, command))
+            || (pause.paused == Paused::Writes
+                && (!waits_with_writes(command) || self.runs_what_only_reads(command, args))
+                && !self.executes_writes(key, command))
         {
             return false;
         }

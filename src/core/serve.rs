@@ -12,8 +12,8 @@ use ruvio_shard::error::CommandError;
 use ruvio_shard::hash_key;
 use ruvio_shard::reply::Reply;
 
-use super::Core;
 use super::client::{ClientKey, Replies};
+use super::{Core, SCRATCH_BYTES};
 use crate::registry::{Found, Slots, registry};
 use crate::wire::{self, Framed, Limits};
 
@@ -66,6 +66,13 @@ enum Inline {
 impl Core {
     /// Reads what a client sent, and serves it.
     pub(super) fn read_client(&mut self, key: ClientKey, ended: bool) {
+        let served_below = self.serving.replace(key);
+        self.read_and_serve(key, ended);
+        self.serving = served_below;
+    }
+
+    #[inline]
+    fn read_and_serve(&mut self, key: ClientKey, ended: bool) {
         let Some(client) = self.clients.get_mut(key) else { return };
         if !client.watches_read {
             // Input is not wanted now, so the event says that the connection is gone.
@@ -76,6 +83,10 @@ impl Core {
         }
         let received = if client.input.is_empty() {
             let mut scratch = std::mem::take(&mut self.scratch);
+            if scratch.is_empty() {
+                // The one there was holds the input of the client whose script runs.
+                scratch = vec![0; SCRATCH_BYTES];
+            }
             let received = rustix::net::recv(&client.socket, &mut scratch[..], RecvFlags::empty()).map(|(_, len)| len);
             if let Ok(len @ 1..) = received {
                 self.note_input(key, len);
@@ -91,7 +102,7 @@ impl Core {
         } else {
             let mut input = std::mem::take(&mut client.input);
             // As much again as there is: a large request is copied a bounded number of times while it grows.
-            input.reserve(input.len().clamp(self.scratch.len(), LARGE_READ));
+            input.reserve(input.len().clamp(SCRATCH_BYTES, LARGE_READ));
             let received =
                 rustix::net::recv(&client.socket, rustix::buffer::spare_capacity(&mut input), RecvFlags::empty())
                     .map(|(_, len)| len);
@@ -135,6 +146,10 @@ impl Core {
     /// Serves clients that waited and may go on.
     pub(super) fn resume_clients(&mut self) {
         for key in std::mem::take(&mut self.to_resume) {
+            if self.is_served_below(key) {
+                self.to_resume.push(key);
+                continue;
+            }
             let Some(client) = self.clients.get_mut(key) else { continue };
             client.to_resume = false;
             if client.paused && !client.may_resume() {
@@ -142,7 +157,9 @@ impl Core {
             }
             client.paused = false;
             let mut input = std::mem::take(&mut client.input);
+            let served_below = self.serving.replace(key);
             let consumed = self.serve(key, &input);
+            self.serving = served_below;
             consume(&mut input, consumed);
             if let Some(client) = self.clients.get_mut(key) {
                 client.input = input;

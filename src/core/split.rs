@@ -118,7 +118,7 @@ impl Core {
         });
         self.counters.forwarded +=
             u64::from(calls.iter().enumerate().any(|(core, call)| core != self.number && call.is_some()));
-        self.gather(
+        self.gather_work(
             key,
             move |core| calls[core.number].as_ref().map(|call| core.execute_call(shared, call.as_args())),
             move |core, answers: Vec<Option<Answer>>, reply| {

@@ -63,8 +63,8 @@ impl Core {
         self.expiring = !swept.wrapped && swept.expired * 10 > swept.examined;
     }
 
-    /// Work of every tenth of a second.
-    pub(super) fn tick(&mut self) {
+    /// Notes that a tick has come, and what there is then.
+    pub(super) fn count_tick(&mut self) {
         self.next_tick_ms = self.now_ms + TICK_MS;
         // Notes what this core holds, too.
         self.process.peak_memory.fetch_max(memory::used(), Ordering::Relaxed);
@@ -74,6 +74,11 @@ impl Core {
             bytes_in: self.counters.bytes_in,
             bytes_out: self.counters.bytes_out,
         });
+    }
+
+    /// Work of every tenth of a second.
+    pub(super) fn tick(&mut self) {
+        self.count_tick();
         // While data is read, time is that of its records.
         if self.loading.is_some() {
             self.look_after_clients();
@@ -103,11 +108,12 @@ impl Core {
         self.after_command(None);
         self.tick_log();
         self.check_tracking_limit();
+        self.forget_scripts();
         self.look_after_clients();
     }
 
     /// Ends connections that have been idle too long, or that let too much output pile up.
-    fn look_after_clients(&mut self) {
+    pub(super) fn look_after_clients(&mut self) {
         let in_ms = |seconds: u64| i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
         let timeout_ms = in_ms(self.configuration.timeout_s);
         let configuration = Arc::clone(&self.configuration);
@@ -140,6 +146,7 @@ impl Core {
             } else if timeout_ms > 0
                 && class == OutputClass::Normal
                 && !client.postponed
+                && !client.writing
                 && now_ms - client.active_ms > timeout_ms
             {
                 idle.push(key);

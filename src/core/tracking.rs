@@ -19,7 +19,7 @@ use super::client::ClientKey;
 use super::mailbox::Message;
 use super::tracked::{Prefixes, ReadKey, ReadKeys, encode_keys};
 use super::waiting::Place;
-use crate::registry::Registered;
+use crate::registry::{Registered, Run};
 
 /// The channel whose subscribers get what is redirected to them, with RESP2.
 const CHANNEL: &[u8] = b"__redis__:invalidate";
@@ -182,6 +182,10 @@ impl Core {
     /// Notes that the client at `reader` has read the keys of a command.
     #[cold]
     pub(super) fn note_reads(&mut self, reader: Place, command: &Registered, args: Args<'_>) {
+        if matches!(command.run, Run::Script(_)) {
+            // What a script reads was noted when it was read.
+            return;
+        }
         let observed = self.tracked.observes();
         let reads = &mut self.tracked.reads;
         let mut added = 0;

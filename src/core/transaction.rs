@@ -13,8 +13,11 @@ use ruvio_shard::shard::Call;
 
 use super::Core;
 use super::client::{Client, ClientKey, Door};
+use super::execute::Caller;
 use super::forward::{Batch, Forwarded};
-use super::mailbox::Message;
+use super::mailbox::{Message, Task, Work};
+use super::script::ScriptKind;
+use super::script::beside::busy_error;
 use super::tracking::Mode;
 use super::waiting::Place;
 use crate::commands::{mode_after, selected_database};
@@ -49,6 +52,16 @@ impl Queue {
     /// The commands, in order.
     pub(super) fn commands(&self) -> impl Iterator<Item = &'static Registered> {
         self.commands.iter().map(|queued| queued.command)
+    }
+
+    /// The core that owns the keys of its commands, if they have any.
+    pub(super) fn owner(&self) -> Option<usize> {
+        self.place.map(|place| place.owner)
+    }
+
+    /// Whether it has a command that works on every core.
+    pub(super) fn is_whole_process(&self) -> bool {
+        self.commands().any(is_whole_process)
     }
 
     /// Bytes of their words.
@@ -117,7 +130,8 @@ impl Core {
     pub(super) fn queue_command(&mut self, key: ClientKey, command: &'static Registered, slots: Slots, args: Args<'_>) {
         let limit = self.configuration.client_query_buffer_limit;
         // As in Redis nothing is queued while there is no room, whatever it would do.
-        let has_room = self.configuration.settings.maxmemory == 0 || self.shard.make_room();
+        let has_room =
+            self.configuration.settings.maxmemory == 0 || self.scripts.running().is_some() || self.shard.make_room();
         let place = self.key_place(key, command, slots, args);
         let may_cross = self.may_cross_slots(key);
         let Some(client) = self.clients.get_mut(key) else { return };
@@ -222,7 +236,10 @@ impl Core {
         if owner == self.number {
             self.watch_here(id, database, &keys);
         } else {
-            self.send(owner, Message::Task(Box::new(move |core: &mut Core| core.watch_here(id, database, &keys))));
+            let run: Task = Box::new(move |core: &mut Core| core.watch_here(id, database, &keys));
+            // What a script changes meanwhile counts as a change of what is watched.
+            let refuse: Task = Box::new(move |core: &mut Core| core.watch_busy(id));
+            self.send(owner, Message::Work(Work { run, refuse: Some(refuse) }));
         }
         Ok(())
     }
@@ -266,6 +283,12 @@ impl Core {
         loop {
             let Some(client) = self.clients.get_mut(key) else { return };
             let Some(mut execution) = client.execution.take() else { return };
+            if self.scripts.running().is_some() && execution.goes_on_at(self.number) {
+                client.execution = Some(execution);
+                let go_on: Task = Box::new(move |core: &mut Core| core.continue_transaction(key));
+                self.deferred.push_back(Message::Task(go_on));
+                return;
+            }
             if execution.begun && execution.next == execution.queue.commands.len() {
                 client.waiting = client.gathers();
                 client.end_execution();
@@ -303,10 +326,34 @@ impl Core {
                     };
                     core.send_reply(home, log_before, Message::Task(Box::new(settle)));
                 };
-                self.send(owner, Message::Task(Box::new(run)));
+                let refuse = move |core: &mut Core| {
+                    let busy = core.running_script().map_or(ScriptKind::Script, |running| running.kind);
+                    core.send(home, Message::Task(Box::new(move |core: &mut Core| core.abort_busy(key, busy))));
+                };
+                self.send(owner, Message::Work(Work { run: Box::new(run), refuse: Some(Box::new(refuse)) }));
                 return;
             }
         }
+    }
+
+    /// Ends a transaction that was refused because its shard runs a script for too long.
+    fn abort_busy(&mut self, key: ClientKey, kind: ScriptKind) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        let Some(execution) = client.execution.take() else { return };
+        let reason = busy_error(kind);
+        let mut error = reason.clone();
+        if !execution.begun {
+            error = CommandError::new(format!("EXECABORT Transaction discarded because of: {}", reason.text()));
+        }
+        let left = if execution.begun { execution.queue.commands.len() - execution.next } else { 1 };
+        let mut encoded = Vec::new();
+        (0..left).for_each(|_| Reply::new(&mut encoded, client.protocol).error(&error));
+        client.push_reply(&encoded);
+        client.waiting = client.gathers();
+        client.end_execution();
+        self.count_error(&error);
+        self.want_flush(key);
+        self.want_resume(key);
     }
 
     /// Executes a part of a transaction on the core that owns its keys.
@@ -337,7 +384,8 @@ impl Core {
                 may_wait: false,
             };
             self.shard.keys.no_touch = forwarded.no_touch;
-            let executed = self.execute_on_shard(forwarded.command, args, call, start, &mut replies);
+            let caller = Caller { place: client, is_tracked: forwarded.is_tracked };
+            let executed = self.execute_on_shard(forwarded.command, args, call, caller, start, &mut replies);
             start = executed.end;
             slow.extend(executed.slow.map(|entry| (place, entry)));
             ends.push(replies.len());
@@ -403,7 +451,7 @@ impl Core {
                     let mut start = self.clock.raw();
                     self.execute_on_server(key, queued.command, handler, args, &mut start);
                 }
-                Run::Shard(_) | Run::Container => {
+                Run::Shard(_) | Run::Script(_) | Run::Container => {
                     if let Some(&end) = ends.next() {
                         encoded.extend_from_slice(&part.batch.replies[reply_start..end]);
                         reply_start = end;
@@ -449,12 +497,26 @@ impl Core {
     }
 }
 
+/// Whether a command may read keys that a client's copies are of.
+fn reads(command: &Registered) -> bool {
+    command.spec.flags.has(Flags::READ_ONLY) || matches!(command.run, Run::Script(_))
+}
+
 /// Whether a command of the server works on keys, and so on every core.
 fn is_whole_process(command: &Registered) -> bool {
     matches!(command.run, Run::Server(_)) && command.spec.flags.has_any(Flags::READ_ONLY.and(Flags::WRITE))
 }
 
 impl Execution {
+    /// Whether its next step is done on core `core`.
+    fn goes_on_at(&self, core: usize) -> bool {
+        let is_over = self.begun && self.next == self.queue.commands.len();
+        !is_over
+            && (self.owner == core
+                || self.queue.commands.is_empty()
+                || self.queue.commands.get(self.next).is_some_and(|queued| is_whole_process(queued.command)))
+    }
+
     /// The commands on keys before the next command that works on every core.
     fn batch(&self, key: ClientKey, client: &Client, home: usize, databases: usize) -> Batch {
         let mut batch = Batch::default();
@@ -469,7 +531,7 @@ impl Execution {
             let args = Args::new(&self.queue.bytes, &self.queue.ranges[range..range + queued.words]);
             range += queued.words;
             match queued.command.run {
-                Run::Shard(_) => {
+                Run::Shard(_) | Run::Script(_) => {
                     let forwarded = Forwarded {
                         client: key,
                         command: queued.command,
@@ -478,8 +540,7 @@ impl Execution {
                         database: database as u16,
                         protocol: client.protocol,
                         no_touch: client.no_touch,
-                        is_tracked: mode.is_some_and(Mode::notes_reads)
-                            && queued.command.spec.flags.has(Flags::READ_ONLY),
+                        is_tracked: mode.is_some_and(Mode::notes_reads) && reads(queued.command),
                     };
                     batch.push(forwarded, args);
                 }

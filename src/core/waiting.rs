@@ -15,6 +15,7 @@ use ruvio_shard::wait::Wait;
 
 use super::Core;
 use super::client::ClientKey;
+use super::execute::Caller;
 use super::mailbox::Message;
 use super::slow_log::SlowEntry;
 use crate::registry::Registered;
@@ -198,7 +199,8 @@ impl Core {
         self.shard.keys.no_touch = waiter.no_touch;
         let start = self.clock.raw();
         let log_before = self.log_end();
-        let executed = self.execute_on_shard(waiter.command, waiter.words.as_args(), call, start, &mut encoded);
+        let caller = Caller { place: waiter.place, is_tracked: false };
+        let executed = self.execute_on_shard(waiter.command, waiter.words.as_args(), call, caller, start, &mut encoded);
         self.shard.keys.no_touch = false;
         if executed.wait.is_some() {
             // Whatever the key holds is not for this command: it goes on waiting in its place.

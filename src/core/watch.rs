@@ -77,6 +77,11 @@ impl Core {
         self.update_observed();
     }
 
+    /// Has client number `client` find that what it watches has changed, because a script runs that nobody can see into.
+    pub(super) fn watch_busy(&mut self, client: u64) {
+        self.watches.watchers.entry(client).or_default().touched = true;
+    }
+
     /// Ends what a client watches on this core.
     pub(super) fn unwatch_here(&mut self, client: u64) {
         if self.watches.remove(client).is_some() {

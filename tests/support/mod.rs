@@ -1,6 +1,7 @@
 //! What the black-box tests share: a server process, a small RESP client, and scripts of commands with their replies.
 
 mod connection;
+pub mod dump_file;
 mod notation;
 mod ports;
 pub mod program;

@@ -66,6 +66,8 @@ impl Server {
             Ok(line) => reference_command(&line, ports.port(0), directory.path()),
             Err(_) => ruvio_command(&ports, directory.path(), if options.shards == 0 { 2 } else { options.shards }),
         };
+        // Most tests are about something else.
+        command.env("RUVIO_DURABILITY", "memory");
         command.args(options.arguments).envs(options.environment.iter().copied());
         Server::from_command(command, ports, directory)
     }

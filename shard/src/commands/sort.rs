@@ -127,9 +127,10 @@ fn sort(context: &mut Context<'_>, args: Args<'_>, may_store: bool) -> CommandRe
     let key = args.at(1);
     let mut options = Options::parse(args, may_store, context.keys.settings.cross_slot)?;
     let mut elements = Elements::default();
+    let in_script = context.keys.in_script;
     let mut range = 0..0;
     if let Some(entry) = context.keys.find(key) {
-        range = collect(entry, &mut options, &mut elements)?;
+        range = collect(entry, in_script, &mut options, &mut elements)?;
     }
     if options.reads_keys() {
         // The keys that patterns make lie in slots of their own.
@@ -153,6 +154,7 @@ fn sort(context: &mut Context<'_>, args: Args<'_>, may_store: bool) -> CommandRe
 /// only those in the range are taken in.
 fn collect(
     entry: EntryRef<'_>,
+    in_script: bool,
     options: &mut Options<'_>,
     elements: &mut Elements,
 ) -> Result<Range<usize>, CommandError> {
@@ -169,8 +171,8 @@ fn collect(
         }
         Kind::Set => {
             let set = SetRef::new(entry).ok_or(CommandError::WRONG_TYPE)?;
-            if options.unsorted && options.store.is_some() {
-                // What is stored must not depend on the order of a table.
+            if options.unsorted && (options.store.is_some() || in_script) {
+                // What is stored, and what a script does, must not depend on the order of a table.
                 options.unsorted = false;
                 options.alpha = true;
                 options.by = None;

@@ -31,6 +31,12 @@ impl Buffer {
         self.position + self.bytes.len() as u64
     }
 
+    /// The position of the log behind the records that have ended.
+    #[inline]
+    pub fn ended(&self) -> u64 {
+        self.position + self.open.unwrap_or(self.bytes.len()) as u64
+    }
+
     /// Bytes that were added and not taken.
     #[inline]
     pub fn len(&self) -> usize {
@@ -40,7 +46,20 @@ impl Buffer {
     /// Whether nothing is there to be taken.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.bytes.is_empty() || self.open == Some(0)
+    }
+
+    /// Whether a record is in the making.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Drops the record that was begun.
+    pub fn abandon_record(&mut self) {
+        if let Some(start) = self.open.take() {
+            self.bytes.truncate(start);
+        }
     }
 
     /// Starts a record of commands that were executed at `time_ms`.
@@ -101,11 +120,14 @@ impl Buffer {
         self.bytes[start..start + 4].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// Takes all records, to be written at the position of the first; `spare` is used for those to come.
+    /// Takes all records that have ended, to be written at the position of the first; `spare` is used for those to come.
     pub fn take(&mut self, mut spare: Vec<u8>) -> Vec<u8> {
-        debug_assert!(self.open.is_none());
         spare.clear();
-        self.position = self.end();
+        let ended = self.open.unwrap_or(self.bytes.len());
+        spare.extend_from_slice(&self.bytes[ended..]);
+        self.bytes.truncate(ended);
+        self.position += ended as u64;
+        self.open = self.open.map(|_| 0);
         std::mem::replace(&mut self.bytes, spare)
     }
 

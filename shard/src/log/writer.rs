@@ -285,7 +285,7 @@ impl<D: Disk> Writer<D> {
     }
 
     fn start_write(&mut self, now_ms: i64) {
-        if self.synced > self.marked {
+        if self.synced > self.marked && !self.buffer.is_open() {
             self.marked = self.synced;
             self.buffer.synced(self.synced);
         }
@@ -300,7 +300,7 @@ impl<D: Disk> Writer<D> {
             return;
         }
         let mut bytes = self.buffer.take(std::mem::take(&mut self.spare));
-        let end = self.buffer.end();
+        let end = self.buffer.ended();
         if self.segment.len == 0 {
             bytes.splice(0..0, self.header(position).encode());
         }

@@ -1,6 +1,6 @@
 //! What `DUMP` gives for a value: type byte, value, version of the format (2 bytes) and checksum (8 bytes).
 
-use crc::{CRC_64_REDIS, Crc, Table};
+use crc::{CRC_64_REDIS, Crc, Digest, Table};
 
 use super::LoadError;
 use super::load::load;
@@ -16,15 +16,47 @@ pub const VERSION_READ: u16 = 12;
 
 static CHECKSUM: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_REDIS);
 
+/// The checksum of bytes that come part by part, as an RDB file ends with it.
+#[derive(Clone)]
+pub struct Checksum(Digest<'static, u64, Table<16>>);
+
+impl Default for Checksum {
+    /// That of no bytes.
+    fn default() -> Checksum {
+        Checksum(CHECKSUM.digest())
+    }
+}
+
+impl Checksum {
+    /// Adds bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The checksum of the bytes that were added.
+    pub fn value(&self) -> u64 {
+        self.0.clone().finalize()
+    }
+}
+
 /// An entry's value as `DUMP` gives it.
 pub fn dump(entry: EntryRef<'_>) -> Vec<u8> {
     let value_type = value_type(entry);
     let mut out = vec![value_type];
     save_value(entry, &mut out);
-    out.extend_from_slice(&version_of(value_type).to_le_bytes());
-    let checksum = CHECKSUM.checksum(&out);
-    out.extend_from_slice(&checksum.to_le_bytes());
-    out
+    seal(out, version_of(value_type))
+}
+
+/// What is no value, with the version of the format and the checksum that [`open`] wants.
+pub fn close(content: Vec<u8>) -> Vec<u8> {
+    seal(content, VERSION_WRITTEN)
+}
+
+fn seal(mut content: Vec<u8>, version: u16) -> Vec<u8> {
+    content.extend_from_slice(&version.to_le_bytes());
+    let checksum = CHECKSUM.checksum(&content);
+    content.extend_from_slice(&checksum.to_le_bytes());
+    content
 }
 
 /// Type byte and value of what `DUMP` gave, where its version is one that is read and its checksum is right.

@@ -1,7 +1,7 @@
 //! `COMMAND GETKEYS` and `COMMAND GETKEYSANDFLAGS`: the keys among the words of a command.
 
 use ruvio_shard::args::Args;
-use ruvio_shard::command::{Begin, KeyFlags};
+use ruvio_shard::command::{Begin, Flags, KeyFlags};
 use ruvio_shard::error::CommandError;
 
 use super::describe::write_key_flags;
@@ -32,7 +32,8 @@ fn keys(args: Args<'_>) -> Result<Vec<(&[u8], KeyFlags)>, CommandError> {
             continue;
         }
         let flags = effective_flags(command, keys.flags, args);
-        if !keys.visit(args, |index| found.push((args.at(index), flags))) {
+        let may_have_none = command.spec.flags.has(Flags::NO_MANDATORY_KEYS);
+        if !keys.visit(args, |index| found.push((args.at(index), flags))) && !may_have_none {
             return error("ERR Invalid arguments specified for command");
         }
     }

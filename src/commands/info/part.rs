@@ -66,6 +66,8 @@ pub struct Part {
     pub data: DataPart,
     /// Objects that wait to be freed piecemeal.
     pub to_free: usize,
+    /// Bytes that the interpreters of scripts and of functions hold.
+    pub interpreter_bytes: (usize, usize),
 }
 
 impl Part {
@@ -84,6 +86,7 @@ impl Part {
             tracked_items: core.tracked.reads.readers(),
             data: core.data_part(),
             to_free: core.shard.keys.pending_remains(),
+            interpreter_bytes: core.interpreter_bytes(),
             ..Part::default()
         };
         for (_, client) in core.clients.iter() {
@@ -143,6 +146,8 @@ impl Part {
                 all.data.trouble = part.data.trouble.clone();
             }
             all.to_free += part.to_free;
+            all.interpreter_bytes.0 += part.interpreter_bytes.0;
+            all.interpreter_bytes.1 += part.interpreter_bytes.1;
         }
         all
     }

@@ -135,6 +135,18 @@ fn memory_use(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
     lines.add_bytes("used_memory_peak", peak);
     lines.add("used_memory_peak_perc", format_args!("{:.2}%", used as f64 * 100.0 / peak.max(1) as f64));
     lines.add_bytes("total_system_memory", machine::total_memory_bytes());
+    let (scripts, functions) = all.interpreter_bytes;
+    let libraries = core.process.libraries.current();
+    lines.add_bytes("used_memory_lua", scripts as u64);
+    lines.add("used_memory_vm_eval", scripts);
+    lines.add("used_memory_scripts_eval", core.process.scripts.bytes());
+    lines.add("number_of_cached_scripts", core.process.scripts.len());
+    lines.add("number_of_functions", libraries.functions());
+    lines.add("number_of_libraries", libraries.len());
+    lines.add("used_memory_vm_functions", functions);
+    lines.add_bytes("used_memory_vm_total", (scripts + functions) as u64);
+    lines.add("used_memory_functions", libraries.bytes());
+    lines.add_bytes("used_memory_scripts", (core.process.scripts.bytes() + libraries.bytes()) as u64);
     lines.add_bytes("maxmemory", settings.maxmemory);
     lines.add("maxmemory_policy", settings.maxmemory_policy.name());
     lines.add("mem_fragmentation_ratio", format_args!("{:.2}", resident as f64 / used.max(1) as f64));
@@ -199,6 +211,7 @@ fn stats(lines: &mut Lines, core: &Core, all: &Part, parts: &[Part]) {
         ("expired_keys", all.keys.expired),
         ("expired_time_cap_reached_count", counters.expire_time_cap_reached),
         ("evicted_keys", all.keys.evicted),
+        ("evicted_scripts", core.process.scripts.evicted()),
         ("keyspace_hits", all.keys.hits),
         ("keyspace_misses", all.keys.misses),
         ("total_error_replies", counters.error_replies),

@@ -270,9 +270,10 @@ impl Core {
         let grown = log.writer.buffer.end() - log.checkpoints.position;
         let allowed = u128::from(log.checkpoints.bytes) * u128::from(configuration.log_growth_percentage) / 100;
         // Within the disk space that is reserved for a segment anyway, a small shard is not saved all the time.
+        let min_bytes = configuration.log_growth_min_bytes;
         let is_due = configuration.log_growth_percentage > 0
-            && grown > configuration.log_growth_min_bytes
-            && u128::from(grown) > allowed + u128::from(SEGMENT_BYTES);
+            && grown > min_bytes
+            && u128::from(grown) > allowed + u128::from(min_bytes.min(SEGMENT_BYTES));
         if is_due && !log.checkpoints.is_busy() && now_ms >= log.checkpoints.retry_ms {
             log.checkpoints.wanted = true;
         }

@@ -23,6 +23,20 @@ pub static DIFFERENCES: &[(&str, &str)] = &[
     ("scan", "Goes over the slots in order, from shard to shard; cursors have at most 52 bits."),
     ("keys dbsize randomkey flushall flushdb swapdb", "Speaks for every shard, on a shard's port too."),
     (
+        "eval eval_ro evalsha evalsha_ro fcall fcall_ro",
+        "Runs on the shard that owns the keys, and waits only for scripts of the same shard. A script's keys, declared or not, \
+         are in one slot, or with the flag `allow-cross-slot-keys` or `--cross-slot allow` on one shard. `DBSIZE`, `KEYS`, \
+         `SCAN`, `RANDOMKEY`, `FLUSHDB`, `FLUSHALL` and `INFO` speak for that shard in a script. While a script runs for longer \
+         than `busy-reply-threshold`, only commands that need its shard are answered `BUSY`.",
+    ),
+    (
+        "script|kill function|kill",
+        "Ends what runs on every shard; it need not have run for `busy-reply-threshold` yet.",
+    ),
+    ("script|debug", "There is no debugger: only `NO` is accepted."),
+    ("script|flush function|flush", "`ASYNC` and `SYNC` do the same."),
+    ("script|show", "Came with Valkey 8."),
+    (
         "pubsub|channels pubsub|numpat pubsub|numsub",
         "On a shard's port, what the clients of that shard's core subscribe to, as on a node of a cluster; on the shared \
          port, what all clients do.",

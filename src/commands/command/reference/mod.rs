@@ -14,7 +14,7 @@ mod replies;
 const UPDATE_VARIABLE: &str = "RUVIO_UPDATE_COMMANDS";
 
 /// The groups in the order of the file, with their titles.
-const TITLES: [(&str, &str); 14] = [
+const TITLES: [(&str, &str); 15] = [
     ("string", "Strings and counters"),
     ("bitmap", "Bitmaps"),
     ("hyperloglog", "HyperLogLogs"),
@@ -27,6 +27,7 @@ const TITLES: [(&str, &str); 14] = [
     ("generic", "Keys"),
     ("transactions", "Transactions"),
     ("pubsub", "Publish and subscribe"),
+    ("scripting", "Scripts and functions"),
     ("connection", "Connections"),
     ("server", "The server"),
 ];

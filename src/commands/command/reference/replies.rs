@@ -188,6 +188,21 @@ pub static REPLIES: &[(&str, &str)] = &[
         "A push for each name (RESP2: an array): the kind, the name, and how many subscriptions there are now.",
     ),
     ("pubsub|channels pubsub|shardchannels", "The channels that have subscribers."),
+    ("eval eval_ro evalsha evalsha_ro", "What the script returns."),
+    ("fcall fcall_ro", "What the function returns."),
+    ("function|delete function|flush function|restore", "`OK`."),
+    ("function|dump", "The libraries as one string."),
+    ("function|kill script|kill", "`OK`."),
+    (
+        "function|list",
+        "A map for each library: its name, its engine, its functions, and its code if that is asked for.",
+    ),
+    ("function|load", "The name of the library."),
+    ("function|stats", "A map: the function that runs, and how many libraries and functions each engine has."),
+    ("script|debug script|flush", "`OK`."),
+    ("script|exists", "1 for each script that is known, 0 for each other."),
+    ("script|load", "The digest of the script, 40 hexadecimal digits."),
+    ("script|show", "The text of the script."),
     ("pubsub|numpat", "How many patterns have subscribers."),
     ("pubsub|numsub pubsub|shardnumsub", "Each channel and how many subscribers it has, in turn."),
     // The server.
@@ -226,8 +241,8 @@ pub static REPLIES: &[(&str, &str)] = &[
     ("slowlog|reset", "`OK`."),
     ("time", "The seconds and the microseconds since 1970, as strings."),
     (
-        "client|help cluster|help command|help config|help latency|help memory|help object|help pubsub|help \
-         slowlog|help",
+        "client|help cluster|help command|help config|help function|help latency|help memory|help object|help pubsub|help \
+         script|help slowlog|help",
         "Lines of text.",
     ),
     // The cluster view.
