@@ -210,7 +210,8 @@ fn a_repair_moves_later_segments_and_segments_without_a_header() {
 #[test]
 fn a_damaged_checkpoint_is_reported_and_cannot_be_repaired() {
     let server = filled();
-    let mut checkpoints = files(&server.data()).into_keys().filter(|path| path.to_string_lossy().contains("/checkpoint-"));
+    let mut checkpoints =
+        files(&server.data()).into_keys().filter(|path| path.to_string_lossy().contains("/checkpoint-"));
     let checkpoint = checkpoints.next_back().expect("a checkpoint");
     let len = fs::metadata(&checkpoint).expect("a checkpoint").len() as usize;
     for at in [20, 70, len - 1] {

@@ -73,7 +73,9 @@ impl Programs {
                 let port = free_ports(shards + 1)?;
                 let mut command = Command::new(&self.ruvio);
                 command.args(["--port", &port.to_string(), "--shard-port-base", &(port + 1).to_string()]);
-                command.args(["--durability", "memory", "--shards", &shards.to_string(), "--dir"]).arg(directory.path().join("data"));
+                command
+                    .args(["--durability", "memory", "--shards", &shards.to_string(), "--dir"])
+                    .arg(directory.path().join("data"));
                 (command, port)
             }
         };

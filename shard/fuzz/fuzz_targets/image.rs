@@ -3,44 +3,24 @@
 
 #![no_main]
 
-use std::cell::RefCell;
-
 use libfuzzer_sys::fuzz_target;
-use ruvio_shard::eviction::MemoryMeter;
 use ruvio_shard::image::{Block, Blocks, Image};
 use ruvio_shard::keys::{Keys, Walk};
 use ruvio_shard::log::{HEADER_BYTES, Refusal};
 use ruvio_shard::settings::Settings;
 use ruvio_shard::shard::Shard;
 
+#[path = "stored/empty.rs"]
+mod empty;
 #[path = "stored/sealed.rs"]
 mod sealed;
 
+use empty::{empty_shard, give_back};
 use sealed::{HEADER, sealed};
 
 /// Bits of an input's first byte: the rest is a whole file; collections are converted early.
 const RAW: u8 = 1;
 const EARLY: u8 = 2;
-
-thread_local! {
-    /// Shards that an earlier run left empty: to make the tables of all slots takes longer than most images.
-    static EMPTY: RefCell<Vec<Shard>> = const { RefCell::new(Vec::new()) };
-}
-
-fn empty_shard(settings: &Settings) -> Shard {
-    let meter = MemoryMeter { total: || 0, own: || 0, shards: 1 };
-    let mut shard = EMPTY.with_borrow_mut(Vec::pop).unwrap_or_else(|| Shard::new(2, Settings::default(), meter, 1));
-    shard.keys.settings = settings.clone();
-    shard
-}
-
-fn give_back(mut shard: Shard) {
-    for database in 0..2 {
-        shard.keys.flush(database);
-    }
-    while !shard.keys.reclaim(1000) {}
-    EMPTY.with_borrow_mut(|shards| shards.push(shard));
-}
 
 /// Reads an image as far as it can be; whether that was to its end.
 fn read(file: &[u8], keys: &mut Keys) -> Result<(), Refusal> {

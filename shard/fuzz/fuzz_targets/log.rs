@@ -3,17 +3,17 @@
 
 #![no_main]
 
-use std::cell::RefCell;
-
 use libfuzzer_sys::fuzz_target;
-use ruvio_shard::eviction::MemoryMeter;
 use ruvio_shard::log::{Ending, HEADER_BYTES, Header, Record, Segment, is_proof_of_sync, records_behind};
 use ruvio_shard::settings::Settings;
 use ruvio_shard::shard::Shard;
 
+#[path = "stored/empty.rs"]
+mod empty;
 #[path = "stored/sealed.rs"]
 mod sealed;
 
+use empty::{empty_shard, give_back};
 use sealed::{HEADER, sealed};
 
 /// Bits of an input's first byte: the rest is a whole file; a byte of it is changed; it is cut.
@@ -23,17 +23,6 @@ const CUT: u8 = 4;
 
 /// Longest string that a command may make, in bytes.
 const LONGEST_STRING: usize = 100_000;
-
-thread_local! {
-    /// A shard that an earlier run left empty: to make the tables of all slots takes longer than most logs.
-    static EMPTY: RefCell<Option<Shard>> = const { RefCell::new(None) };
-}
-
-fn empty_shard() -> Shard {
-    let meter = MemoryMeter { total: || 0, own: || 0, shards: 1 };
-    let settings = Settings { proto_max_bulk_len: LONGEST_STRING, ..Settings::default() };
-    EMPTY.take().unwrap_or_else(|| Shard::new(2, settings, meter, 1))
-}
 
 /// Reads a segment to its end; executes its records where they may be such as were logged.
 fn read(file: &[u8], shard: &mut Option<Shard>) -> (u64, u64, Ending) {
@@ -84,15 +73,10 @@ fuzz_target!(|data: &[u8]| {
     let place = usize::from(u16::from_be_bytes([high, low])).min(file.len());
     if flags & RAW == 0 {
         assert!(records_behind(&file[HEADER_BYTES..], HEADER.position) >= whole.0);
-        let mut shard = Some(empty_shard());
+        let settings = Settings { proto_max_bulk_len: LONGEST_STRING, ..Settings::default() };
+        let mut shard = Some(empty_shard(&settings));
         read(&file, &mut shard);
-        if let Some(mut shard) = shard {
-            for database in 0..2 {
-                shard.keys.flush(database);
-            }
-            while !shard.keys.reclaim(1000) {}
-            EMPTY.set(Some(shard));
-        }
+        shard.into_iter().for_each(give_back);
     }
     if flags & CUT != 0 {
         file.truncate(place);

@@ -8,6 +8,9 @@ use crate::table::Position;
 /// Entries visited between two looks at what is left to do.
 const STEP: usize = 64;
 
+/// Bytes saved in one go, unless a single entry has more.
+const STEP_BYTES: usize = 128 << 10;
+
 /// Where a walk over all keys is that [`Keys::save_some`] takes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Walk {
@@ -15,8 +18,6 @@ pub struct Walk {
     slot: usize,
     position: u64,
 }
-/// Bytes saved in one go, unless a single entry has more.
-const STEP_BYTES: usize = 128 << 10;
 
 impl Keys {
     /// Goes to the next slot that holds keys, unless some of the one before are not saved yet; `None` when all are.

@@ -153,6 +153,10 @@ impl Recovery {
     /// process before has written and not synced gets there now. What it had failed to sync is no longer there, though the
     /// kernel shows it until it has to read it again.
     pub fn make_stable(&self) -> Result<(), Failure> {
+        // What the process before has named goes nowhere any more: not the checkpoint that older files are removed for, nor the
+        // segments that the log goes on behind.
+        let unsynced = |error| Failure::Unreadable(format!("cannot sync {}: {error}", self.directory.display()));
+        data::sync_directory(&self.directory).map_err(unsynced)?;
         for (start, path) in &self.left {
             let sync = || -> io::Result<()> {
                 let file = File::open(path)?;
