@@ -69,7 +69,12 @@ pub struct LibrarySet {
     /// Rises with every change.
     pub version: u64,
     by_name: BTreeMap<String, Arc<Library>>,
-    functions: HashMap<Vec<u8>, ScriptFlags>,
+    /// By their names in lower case: calls may write them in any.
+    functions: HashMap<Vec<u8>, (String, ScriptFlags)>,
+}
+
+fn key_of(function: &str) -> Vec<u8> {
+    function.to_ascii_lowercase().into_bytes()
 }
 
 /// What becomes of libraries that are there already when others are restored.
@@ -99,9 +104,10 @@ impl LibrarySet {
         self.by_name.len()
     }
 
-    /// The flags of a function.
-    pub fn flags_of(&self, function: &[u8]) -> Option<ScriptFlags> {
-        self.functions.get(function).copied()
+    /// A function that is called so: its name as it was registered, and its flags.
+    pub fn find(&self, called: &[u8]) -> Option<(&str, ScriptFlags)> {
+        let (name, flags) = self.functions.get(&called.to_ascii_lowercase())?;
+        Some((name, *flags))
     }
 
     /// Bytes of the texts.
@@ -115,18 +121,21 @@ impl LibrarySet {
         if earlier.is_some() && !replace {
             return Err(CommandError::new(format!("ERR Library '{}' already exists", library.name)));
         }
-        let own =
-            |name: &str| earlier.is_some_and(|library| library.functions.iter().any(|function| function.name == name));
+        let own = |name: &str| {
+            earlier.is_some_and(|library| {
+                library.functions.iter().any(|function| function.name.eq_ignore_ascii_case(name))
+            })
+        };
         let taken = library
             .functions
             .iter()
-            .find(|function| self.functions.contains_key(function.name.as_bytes()) && !own(&function.name));
+            .find(|function| self.functions.contains_key(&key_of(&function.name)) && !own(&function.name));
         if let Some(function) = taken {
             return Err(CommandError::new(format!("ERR Function {} already exists", function.name)));
         }
         self.remove(&library.name.clone());
         for function in &library.functions {
-            self.functions.insert(function.name.clone().into_bytes(), function.flags);
+            self.functions.insert(key_of(&function.name), (function.name.clone(), function.flags));
         }
         self.by_name.insert(library.name.clone(), Arc::new(library));
         Ok(())
@@ -136,7 +145,7 @@ impl LibrarySet {
     pub fn remove(&mut self, name: &str) -> bool {
         let Some(library) = self.by_name.remove(name) else { return false };
         for function in &library.functions {
-            self.functions.remove(function.name.as_bytes());
+            self.functions.remove(&key_of(&function.name));
         }
         true
     }

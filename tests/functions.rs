@@ -19,6 +19,7 @@ fn a_library_is_known_to_every_shard() {
         FCALL add 1 {a}n 5 => :5
         FCALL add 1 {b}n 7 => :7
         FCALL_RO look 1 {a}n => 5
+        FCALL_RO LOOK 1 {a}n => 5
         FCALL_RO look 1 {b}n => 7
         FCALL_RO add 1 {a}n 1 => -ERR Can not execute a script with write flag using *_ro command.
         FCALL nosuch 0 => -ERR Function not found

@@ -77,7 +77,7 @@ pub enum ScriptKind {
 /// What is to run: compiled, and with its flags.
 enum Found {
     Script(Arc<Script>),
-    Function(ScriptFlags),
+    Function(String, ScriptFlags),
 }
 
 impl Scripts {
@@ -223,8 +223,9 @@ impl Core {
             }
             ScriptCommand::Call { .. } => {
                 self.take_libraries()?;
-                let flags = self.process.libraries.current().flags_of(args.at(1));
-                Found::Function(flags.ok_or_else(|| CommandError::new("ERR Function not found"))?)
+                let libraries = self.process.libraries.current();
+                let found = libraries.find(args.at(1)).ok_or(CommandError::new("ERR Function not found"))?;
+                Found::Function(found.0.to_owned(), found.1)
             }
         };
         let (flags, has_flags) = match &found {
@@ -232,7 +233,7 @@ impl Core {
                 script.note_use(self.now_ms);
                 (script.flags, script.has_flags)
             }
-            Found::Function(flags) => (*flags, true),
+            Found::Function(_, flags) => (*flags, true),
         };
         let has_room = self.configuration.settings.maxmemory == 0 || self.shard.make_room();
         let may_write = !flags.contains(ScriptFlags::NO_WRITES);
@@ -277,7 +278,7 @@ impl Core {
     ) -> Option<CommandError> {
         let kind = match &prepared.found {
             Found::Script(_) => ScriptKind::Script,
-            Found::Function(_) => ScriptKind::Function,
+            Found::Function(..) => ScriptKind::Function,
         };
         let started = self.clock.raw();
         self.scripts.running = Some(Running {
@@ -311,7 +312,7 @@ impl Core {
         let mut host = ScriptHost::new(self, circumstances);
         let Ran { error, is_error_counted, .. } = match &prepared.found {
             Found::Script(script) => engine.run(&script.digest, &script_call, &mut host, out),
-            Found::Function(_) => engine.run_function(args.at(1), &script_call, &mut host, out),
+            Found::Function(name, _) => engine.run_function(name.as_bytes(), &script_call, &mut host, out),
         };
         self.shard.keys.in_script = false;
         let is_abandoned = self.process.abandons_scripts.load(Ordering::Relaxed);
@@ -341,7 +342,7 @@ impl Core {
             ScriptCommand::EvalDigest { .. } => Digest::parse(args.at(1))
                 .and_then(|digest| self.process.scripts.get(&digest))
                 .map(|script| script.flags),
-            ScriptCommand::Call { .. } => self.process.libraries.current().flags_of(args.at(1)),
+            ScriptCommand::Call { .. } => self.process.libraries.current().find(args.at(1)).map(|(_, flags)| flags),
         };
         flags.is_some_and(|flags| flags.contains(ScriptFlags::NO_WRITES))
     }

@@ -24,7 +24,7 @@ const POP: KeyFlags = DELETE.and(KeyFlags::ACCESS);
 /// Every word but the name and the time-out at the end.
 const POPPED_KEYS: &[KeySpec] =
     &[KeySpec { begin: Begin::Index(1), find: Find::Range { last: -2, step: 1, limit: 0 }, flags: POP }];
-const BLOCKING_WRITE: Flags = Flags::WRITE.and(Flags::BLOCKING).and(Flags::NO_SCRIPT);
+const BLOCKING_WRITE: Flags = Flags::WRITE.and(Flags::BLOCKING);
 const BLOCKING: Categories = Categories::LIST.and(Categories::BLOCKING);
 const UPDATE: KeyFlags = KeyFlags::READ_WRITE.and(KeyFlags::UPDATE);
 

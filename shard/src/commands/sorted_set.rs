@@ -26,7 +26,7 @@ const READ_MANY: Flags = Flags::READ_ONLY.and(Flags::MOVABLE_KEYS);
 const READ_OLD: Flags = Flags::READ_ONLY.and(Flags::DEPRECATED);
 const WRITE_FAST: Flags = Flags::WRITE.and(Flags::FAST);
 const WRITE_OOM_FAST: Flags = WRITE_FAST.and(Flags::DENY_OOM);
-const WRITE_BLOCKING: Flags = Flags::WRITE.and(Flags::BLOCKING).and(Flags::NO_SCRIPT).and(Flags::FAST);
+const WRITE_BLOCKING: Flags = Flags::WRITE.and(Flags::BLOCKING).and(Flags::FAST);
 /// Every word but the name and the time-out at the end.
 const POPPED_KEYS: &[KeySpec] =
     &[KeySpec { begin: Begin::Index(1), find: Find::Range { last: -2, step: 1, limit: 0 }, flags: TAKE }];
