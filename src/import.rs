@@ -91,7 +91,7 @@ pub fn run(import: &Import) -> Result<(), String> {
     incoming.complete(libraries.as_deref())?;
     drop(progress);
     importer.counts.bytes = dump.offset();
-    println!("{}", summary(import, &importer.counts, started.elapsed()));
+    progress::say(&summary(import, &importer.counts, started.elapsed()));
     Ok(())
 }
 

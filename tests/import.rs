@@ -253,8 +253,10 @@ fn what_has_no_place_here_is_named() {
         "EXPIRE other 1000",
         "SET after 2",
         "SELECT 0",
-        "SAVE",
     ]);
+    let library = "#!lua name=mylib\nredis.register_function('seven', function() return 7 end)";
+    redis.call(&["FUNCTION", "LOAD", library]);
+    assert_eq!(redis.line("SAVE"), Value::Simple("OK".into()));
     let folder = folder();
     let mut lines = lines(&import(&server.data().with_file_name("dump.rdb"), &folder.path().join("data")));
     let summary = lines.pop().expect("a last line");
@@ -272,6 +274,7 @@ fn what_has_no_place_here_is_named() {
     let imported = serve(folder);
     let mut connection = imported.connect();
     assert_eq!(connection.line("GET before"), Value::Bulk(b"1".to_vec()));
+    assert_eq!(connection.line("FCALL seven 0"), Value::Integer(7), "functions are imported");
     assert_eq!(connection.line("DBSIZE"), Value::Integer(1));
     connection.line("SELECT 3");
     assert_eq!(connection.line("GET after"), Value::Bulk(b"2".to_vec()));
@@ -422,7 +425,7 @@ fn every_record_and_every_form_of_a_value_is_read() {
         [
             "not imported: data of module type beside-it beside the keys",
             "not imported: function library '#!lua name=broken': ERR Error compiling function: \
-             @user_function:2: unexpected symbol near 'end'",
+             user_function:2: '<eof>' expected near 'end'",
             "not imported: key 'module' of database 0: values of modules are not supported",
             "not imported: key 'stream' of database 0: streams are not supported",
             "not imported: key 'stream:3' of database 0: streams are not supported",
@@ -666,5 +669,5 @@ fn a_changed_file_without_a_checksum_does_no_harm() {
         bytes[at] = bytes[at].wrapping_mul(31).wrapping_add(at as u8 | 1);
         bytes
     };
-    check_damaged((0..bytes.len()).map(changed), false);
+    check_damaged((0..bytes.len()).step_by(4).map(changed), false);
 }

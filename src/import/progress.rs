@@ -1,11 +1,17 @@
 //! How far the reading is: a bar on standard error, where that is a terminal.
 
 use std::cell::Cell;
+use std::io::{self, Write};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Bytes between two changes of the bar.
 const STEP_BYTES: u64 = 1 << 20;
+
+/// Prints a line on standard output. The import goes on where nobody reads it.
+pub fn say(text: &str) {
+    let _ = writeln!(io::stdout(), "{text}");
+}
 
 /// A bar. It draws nothing where standard error is no terminal, and goes when this value does.
 pub struct Progress {
@@ -32,7 +38,7 @@ impl Progress {
 
     /// Prints a line on standard output, which stays above the bar.
     pub fn line(&self, text: &str) {
-        self.bar.suspend(|| println!("{text}"));
+        self.bar.suspend(|| say(text));
     }
 }
 
