@@ -18,7 +18,7 @@ def main():
     waiting = celery_tasks.add.delay(1, 2)
     equal(waiting.state, "PENDING")
     command = [sys.executable, "-m", "celery", "-A", "celery_tasks", "worker", "--loglevel", "INFO"]
-    with process([*command, "--concurrency", "2", "--without-mingle", "--without-gossip"], url):
+    with process([*command, "--concurrency", "2"], url):
         equal(waiting.get(timeout=WAIT_S), 3)
         equal(waiting.state, "SUCCESS")
         many = [celery_tasks.add.delay(number, number) for number in range(20)]

@@ -9,10 +9,6 @@ app = Celery("celery_tasks", broker=URL, backend=URL)
 app.conf.update(
     broker_connection_retry_on_startup=True,
     task_default_queue="work",
-    # Celery sends scripts for two things: queues that expire, which remote control makes, and messages of lost workers.
-    # Without them it does everything with commands.
-    worker_enable_remote_control=False,
-    broker_transport_options={"ack_emulation": False},
 )
 
 
