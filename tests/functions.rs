@@ -29,6 +29,7 @@ fn a_library_is_known_to_every_shard() {
         FUNCTION DELETE nosuch => -ERR Library not found
         FUNCTION NOSUCH => -ERR unknown subcommand 'NOSUCH'. Try FUNCTION HELP.
         FUNCTION KILL => -NOTBUSY No scripts in execution right now.
+        FUNCTION FLUSH SYNC NOW => -ERR unknown subcommand or wrong number of arguments for 'flush'. Try FUNCTION HELP.
         FUNCTION FLUSH NOW => -ERR FUNCTION FLUSH only supports SYNC|ASYNC option
         FUNCTION LIST LIBRARYNAME => -ERR library name argument was not given
         FUNCTION LIST NOSUCH => -ERR Unknown argument NOSUCH

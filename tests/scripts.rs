@@ -163,7 +163,7 @@ fn replies_and_errors_are_those_of_redis() {
         EVALSHA 0123456789012345678901234567890123456789 0 => -NOSCRIPT No matching script. Please use EVAL.
         EVALSHA short 0 => -NOSCRIPT No matching script. Please use EVAL.
         SCRIPT NOSUCH => -ERR unknown subcommand 'NOSUCH'. Try SCRIPT HELP.
-        SCRIPT FLUSH NOW => -ERR SCRIPT FLUSH only supports SYNC|ASYNC option
+        SCRIPT FLUSH NOW => -ERR SCRIPT FLUSH only support SYNC|ASYNC option
         SCRIPT KILL => -NOTBUSY No scripts in execution right now.
         SCRIPT DEBUG MAYBE => -ERR Use SCRIPT DEBUG YES/SYNC/NO
         SCRIPT DEBUG NO => OK

@@ -172,7 +172,12 @@ fn delete(request: &mut Request<'_>) -> Result<Flow, CommandError> {
 }
 
 fn flush(request: &mut Request<'_>) -> Result<Flow, CommandError> {
-    check_flush(request, "FUNCTION")?;
+    if request.args.len() > 3 {
+        return Err(CommandError::new(
+            "ERR unknown subcommand or wrong number of arguments for 'flush'. Try FUNCTION HELP.",
+        ));
+    }
+    check_flush(request, "ERR FUNCTION FLUSH only supports SYNC|ASYNC option")?;
     let clear = |libraries: &mut LibrarySet| {
         libraries.clear();
         Ok(())
@@ -257,7 +262,7 @@ fn restore(request: &mut Request<'_>) -> Result<Flow, CommandError> {
         }
         _ => {
             return Err(CommandError::new(
-                "ERR Unknown subcommand or wrong number of arguments for 'restore'. Try FUNCTION HELP.",
+                "ERR unknown subcommand or wrong number of arguments for 'restore'. Try FUNCTION HELP.",
             ));
         }
     };

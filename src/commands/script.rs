@@ -194,17 +194,17 @@ fn exists(request: &mut Request<'_>) -> Result<Flow, CommandError> {
 }
 
 /// Refuses what follows `FLUSH` but `ASYNC` and `SYNC`, which differ in nothing here.
-pub(super) fn check_flush(request: &Request<'_>, container: &str) -> Result<(), CommandError> {
+pub(super) fn check_flush(request: &Request<'_>, refusal: &'static str) -> Result<(), CommandError> {
     let args = request.args;
     match args.len() {
         2 => Ok(()),
         3 if args.is(2, "async") || args.is(2, "sync") => Ok(()),
-        _ => Err(CommandError::new(format!("ERR {container} FLUSH only supports SYNC|ASYNC option"))),
+        _ => Err(CommandError::new(refusal)),
     }
 }
 
 fn flush(request: &mut Request<'_>) -> Result<Flow, CommandError> {
-    check_flush(request, "SCRIPT")?;
+    check_flush(request, "ERR SCRIPT FLUSH only support SYNC|ASYNC option")?;
     request.core.process.scripts.flush();
     request.core.gather(
         request.client,
