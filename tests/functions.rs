@@ -24,6 +24,7 @@ fn a_library_is_known_to_every_shard() {
         FCALL_RO add 1 {a}n 1 => -ERR Can not execute a script with write flag using *_ro command.
         FCALL nosuch 0 => -ERR Function not found
         FCALL add => -ERR wrong number of arguments for 'fcall' command
+        FCALL add many => -ERR Bad number of keys provided
         FCALL add -1 => -ERR Number of keys can't be negative
         FCALL add 2 {a}x => -ERR Number of keys can't be greater than number of args
         FUNCTION DELETE nosuch => -ERR Library not found

@@ -205,7 +205,10 @@ impl Core {
         command: ScriptCommand,
         args: Args<'_>,
     ) -> Result<(Rc<Engine>, Prepared), CommandError> {
-        let keys = parse_i64(args.at(2)).ok_or(CommandError::NOT_AN_INTEGER)?;
+        let keys = parse_i64(args.at(2)).ok_or(match command {
+            ScriptCommand::Call { .. } => CommandError::new("ERR Bad number of keys provided"),
+            _ => CommandError::NOT_AN_INTEGER,
+        })?;
         let most = args.len() - 3;
         let keys = match usize::try_from(keys) {
             Ok(keys) if keys <= most => keys,
