@@ -4,12 +4,13 @@
 //! nowhere.
 //!
 //! A core counts in a place of its own, so counting costs two plain memory accesses; threads that are no core share
-//! one. A block may be freed by another thread than the one that took it: a single count can fall below zero, their sum
-//! is right.
+//! one. A block may be freed by another thread than the one that took it: a single count says nothing about its core and
+//! can fall below zero, their sum is right. What a core's keys take is counted by the slabs, whose memory stays with its
+//! thread.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use mimalloc::MiMalloc;
 
@@ -25,6 +26,15 @@ static HELD: [Counter; MAX_CORES + 1] = [const { Counter(AtomicI64::new(0)) }; M
 /// Bytes in use of the pages of cores' slabs.
 static SLAB_USED: [Counter; MAX_CORES] = [const { Counter(AtomicI64::new(0)) }; MAX_CORES];
 
+/// Bytes that the keys of cores take, of the slabs and of the allocator.
+static KEYSPACE: [Counter; MAX_CORES] = [const { Counter(AtomicI64::new(0)) }; MAX_CORES];
+
+/// Of these, what may be evicted, as far as a core knows.
+static EVICTABLE: [Counter; MAX_CORES] = [const { Counter(AtomicI64::new(0)) }; MAX_CORES];
+
+/// Cores that count for themselves.
+static CORES: AtomicUsize = AtomicUsize::new(0);
+
 thread_local! {
     static CORE: Cell<usize> = const { Cell::new(MAX_CORES) };
 }
@@ -33,12 +43,15 @@ thread_local! {
 pub fn become_core(core: usize) {
     assert!(core < MAX_CORES, "a process has at most {MAX_CORES} cores");
     CORE.set(core);
+    CORES.fetch_max(core + 1, Ordering::Relaxed);
 }
 
-/// Notes how many bytes of the slab of this thread's core are in use.
+/// Notes how many bytes of the slab of this thread's core are in use, and what its keys take.
 pub fn note_slab() {
-    if let Some(used) = SLAB_USED.get(CORE.get()) {
-        used.0.store(ruvio_shard::slab::usage().used_bytes as i64, Ordering::Relaxed);
+    if let (Some(used), Some(keyspace)) = (SLAB_USED.get(CORE.get()), KEYSPACE.get(CORE.get())) {
+        let usage = ruvio_shard::slab::usage();
+        used.0.store(usage.used_bytes as i64, Ordering::Relaxed);
+        keyspace.0.store(usage.keyspace_bytes() as i64, Ordering::Relaxed);
     }
 }
 
@@ -54,23 +67,28 @@ pub fn release() {
 /// Bytes that the process holds in use.
 pub fn used() -> u64 {
     note_slab();
-    let held: i64 = HELD.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum();
-    let slabs: i64 = SLAB_USED.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum();
-    (held + slabs).max(0) as u64
+    let cores = CORES.load(Ordering::Relaxed);
+    let sum = |counters: &[Counter]| -> i64 { counters.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum() };
+    (sum(&HELD[..cores]) + sum(&HELD[MAX_CORES..]) + sum(&SLAB_USED[..cores])).max(0) as u64
 }
 
-/// Bytes that this thread's core holds in use.
-pub fn used_by_this_core() -> u64 {
-    note_slab();
-    let core = CORE.get();
-    let held = HELD[core].0.load(Ordering::Relaxed);
-    let slab = SLAB_USED.get(core).map_or(0, |counter| counter.0.load(Ordering::Relaxed));
-    (held + slab).max(0) as u64
+/// Bytes that the keys of core `core` take, as of its last turn.
+pub fn keyspace_of(core: usize) -> u64 {
+    KEYSPACE[core].0.load(Ordering::Relaxed).max(0) as u64
 }
 
-/// Bytes that core `core` holds in use, as of its last turn.
-pub fn used_by(core: usize) -> u64 {
-    (HELD[core].0.load(Ordering::Relaxed) + SLAB_USED[core].0.load(Ordering::Relaxed)).max(0) as u64
+/// Notes that the keys of this thread's core that may be evicted take `bytes`; whether that is no less than the average
+/// of the cores that have any.
+pub fn is_due(bytes: u64) -> bool {
+    let Some(own) = EVICTABLE.get(CORE.get()) else { return true };
+    own.0.store(bytes as i64, Ordering::Relaxed);
+    let (mut sum, mut cores) = (0, 0);
+    for counter in &EVICTABLE[..CORES.load(Ordering::Relaxed)] {
+        let bytes = counter.0.load(Ordering::Relaxed) as u64;
+        sum += bytes;
+        cores += u64::from(bytes > 0);
+    }
+    bytes * cores >= sum
 }
 
 #[inline]

@@ -1,6 +1,6 @@
 //! The commands of the server group: configuration, command table, slow log, latency, memory, monitor.
 
-use crate::support::{Server, Value, check, replies, wait_until};
+use crate::support::{Connection, Server, Value, check, replies, wait_until};
 
 #[test]
 fn config_reads_and_writes_by_redis_names() {
@@ -306,4 +306,35 @@ fn lfu_keeps_what_is_read_often() {
     });
     let kept = (0..50).filter(|index| connection.line(&format!("EXISTS hot:{index}")).integer() == 1).count();
     assert!(kept > 45, "only {kept} of 50 keys in use were kept");
+}
+
+/// Keys of each shard, as `INFO shards` has them.
+fn keys_of_shards(connection: &mut Connection) -> Vec<u64> {
+    let reply = connection.line("INFO shards");
+    let text = reply.text();
+    let lines = text.lines().filter(|line| line.starts_with("shard") && line.contains(",keys="));
+    lines.map(|line| line.split(",keys=").nth(1).unwrap().split(',').next().unwrap().parse().unwrap()).collect()
+}
+
+#[test]
+fn eviction_takes_from_all_shards_alike_however_they_are_asked() {
+    let server = Server::start();
+    // All commands come by way of one core, so that half of them are forwarded.
+    let mut connection = server.connect();
+    connection.line("CONFIG SET maxmemory-policy allkeys-random");
+    let value = "v".repeat(1_000);
+    for index in 0..2_000 {
+        connection.call(&["SET", &format!("key:{index}"), &value]);
+    }
+    let limit = server.info_number("used_memory");
+    connection.line(&format!("CONFIG SET maxmemory {limit}"));
+    for round in 0..15 {
+        for index in 0..1_000 {
+            connection.call(&["SET", &format!("more:{round}:{index}"), &value]);
+            connection.call(&["GETRANGE", &format!("more:{round}:{index}"), "0", "-1"]);
+        }
+        let keys = keys_of_shards(&mut connection);
+        let (least, most) = (*keys.iter().min().unwrap(), *keys.iter().max().unwrap());
+        assert!(least * 10 > most * 8 && least > 500, "keys of the shards after {round} rounds: {keys:?}");
+    }
 }

@@ -1,29 +1,29 @@
 //! Eviction: which keys go when memory is at its limit.
 //!
-//! `maxmemory` speaks for the whole process. A shard evicts its own keys while the process is over the limit and the
-//! shard holds more than its even share; a shard below its share leaves the work to those above theirs, which do it in
-//! their own turns.
+//! `maxmemory` speaks for the whole process. A shard evicts its own keys while the process is over the limit and its
+//! keys take at least as much as those of the average shard; a shard below the average leaves the work to those above
+//! it, which do it in their own turns. Shards that hold nothing that may go do not count.
 
 use crate::access;
 use crate::entry::EntryRef;
 use crate::events::Class;
 use crate::settings::{EvictionPolicy, Settings};
 use crate::shard::Shard;
+use crate::slab;
 
 /// How the process measures memory, in bytes.
 #[derive(Clone, Copy)]
 pub struct MemoryMeter {
     /// What the whole process holds.
     pub total: fn() -> u64,
-    /// What this thread's shard holds.
-    pub own: fn() -> u64,
-    /// Shards of the process.
-    pub shards: u64,
+    /// Notes what the evictable keys of this thread's shard take; whether that is no less than the average of the shards
+    /// that have any.
+    pub is_due: fn(u64) -> bool,
 }
 
 impl MemoryMeter {
     /// A meter that reads 0: for shards without a limit.
-    pub const NONE: MemoryMeter = MemoryMeter { total: || 0, own: || 0, shards: 1 };
+    pub const NONE: MemoryMeter = MemoryMeter { total: || 0, is_due: |_| true };
 }
 
 /// Keys evicted for one command at the most; what is still missing then, the next commands and turns make up for.
@@ -50,7 +50,6 @@ impl Shard {
             return true;
         }
         let may_evict = self.keys.settings.maxmemory_policy != EvictionPolicy::NoEviction;
-        let share = limit / self.meter.shards.max(1);
         let mut reclaimed = 0;
         let mut evicted = 0;
         let mut key = Vec::new();
@@ -68,10 +67,11 @@ impl Shard {
             if !may_evict {
                 return false;
             }
-            if evicted == EVICTED_AT_ONCE || (self.meter.shards > 1 && (self.meter.own)() <= share) {
+            if evicted == EVICTED_AT_ONCE || !self.is_due() {
                 return true;
             }
             if !self.evict_one(&mut key) {
+                (self.meter.is_due)(0);
                 return false;
             }
             evicted += 1;
@@ -81,6 +81,10 @@ impl Shard {
         }
     }
 
+    fn is_due(&self) -> bool {
+        (self.meter.is_due)(slab::usage().keyspace_bytes() as u64)
+    }
+
     /// Evicts in the course of a turn, without a command that asks for it; whether there is more to do.
     pub fn evict_in_turn(&mut self, now_ms: i64) -> bool {
         let settings = &self.keys.settings;
@@ -88,7 +92,7 @@ impl Shard {
             return false;
         }
         let limit = settings.maxmemory;
-        if (self.meter.total)() <= limit || (self.meter.own)() <= limit / self.meter.shards.max(1) {
+        if (self.meter.total)() <= limit || !self.is_due() {
             return false;
         }
         self.keys.begin(0, now_ms, None);

@@ -3,6 +3,7 @@
 //! The value of [`Encoding::PackedList`] is the number of elements in two bytes, least significant first, and the packed
 //! elements. [`ListRef`] reads either form, [`ListMut`] changes it and moves it from one form to the other.
 
+mod buffer;
 mod edit;
 mod large;
 mod node;

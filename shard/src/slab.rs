@@ -63,6 +63,8 @@ struct Slab {
     chunks: Chunks,
     /// Bytes of all blocks in use, the large ones excepted.
     block_bytes: usize,
+    /// Bytes of large blocks, and of what else of the keyspace is memory of the process's allocator.
+    outside_bytes: usize,
 }
 
 /// What a thread's slab holds.
@@ -72,6 +74,15 @@ pub struct SlabUsage {
     pub held_bytes: usize,
     /// Bytes in use within them.
     pub used_bytes: usize,
+    /// Bytes of the keyspace that are memory of the process's allocator: large blocks, nodes of lists and trees.
+    pub outside_bytes: usize,
+}
+
+impl SlabUsage {
+    /// Bytes that the keyspace of this thread takes.
+    pub fn keyspace_bytes(&self) -> usize {
+        self.used_bytes + self.outside_bytes
+    }
 }
 
 thread_local! {
@@ -80,6 +91,7 @@ thread_local! {
             partial: [ptr::null_mut(); CLASSES],
             chunks: Chunks::new(),
             block_bytes: 0,
+            outside_bytes: 0,
         })
     };
 }
@@ -94,7 +106,17 @@ fn with_slab<R>(work: impl FnOnce(&mut Slab) -> R) -> R {
 
 /// What this thread's slab holds now.
 pub fn usage() -> SlabUsage {
-    with_slab(|slab| SlabUsage { held_bytes: slab.chunks.held_bytes(), used_bytes: slab.block_bytes })
+    with_slab(|slab| SlabUsage {
+        held_bytes: slab.chunks.held_bytes(),
+        used_bytes: slab.block_bytes,
+        outside_bytes: slab.outside_bytes,
+    })
+}
+
+/// Notes that the keyspace holds `taken` bytes more, and `given_back` less, of the process's allocator.
+#[inline]
+pub(crate) fn note_outside(taken: usize, given_back: usize) {
+    with_slab(|slab| slab.outside_bytes = slab.outside_bytes + taken - given_back);
 }
 
 fn large_layout(size: usize) -> Layout {
@@ -107,6 +129,7 @@ pub fn allocate(wanted: usize) -> NonNull<u8> {
     let size = block_size(wanted);
     if size > LARGEST_PAGED {
         let layout = large_layout(size);
+        note_outside(size, 0);
         // SAFETY: the layout's size is not zero.
         return NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
     }
@@ -122,6 +145,7 @@ pub fn allocate(wanted: usize) -> NonNull<u8> {
 pub unsafe fn free(block: NonNull<u8>, wanted: usize) {
     let size = block_size(wanted);
     if size > LARGEST_PAGED {
+        note_outside(0, size);
         // SAFETY: the caller's promise: same size, so same layout.
         unsafe { dealloc(block.as_ptr(), large_layout(size)) };
     } else {
@@ -141,6 +165,7 @@ pub unsafe fn resize(block: NonNull<u8>, old: usize, new: usize) -> NonNull<u8> 
     }
     if old_size > LARGEST_PAGED && new_size > LARGEST_PAGED {
         let layout = large_layout(new_size);
+        note_outside(new_size, old_size);
         // SAFETY: the block was allocated with the old layout, by the caller's promise.
         let moved = unsafe { realloc(block.as_ptr(), large_layout(old_size), new_size) };
         return NonNull::new(moved).unwrap_or_else(|| handle_alloc_error(layout));
@@ -367,7 +392,7 @@ mod tests {
             // SAFETY: each is live and freed once.
             unsafe { free(block, wanted) };
         }
-        assert_eq!(usage().used_bytes, 0);
+        assert_eq!(usage().keyspace_bytes(), 0);
         assert!(usage().held_bytes <= CHUNK_SIZE);
     }
 }

@@ -13,23 +13,33 @@ const NOW_MS: i64 = 1_700_000_000_000;
 const OUT_OF_MEMORY: &[u8] = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n";
 
 thread_local! {
-    /// What others hold, in bytes; and how often the meter was read.
+    /// What others hold, in bytes.
     static OTHERS: Cell<u64> = const { Cell::new(0) };
+    /// What the average shard's keys take, in bytes.
+    static AVERAGE: Cell<u64> = const { Cell::new(0) };
+    /// What the shard said last that may go, in bytes.
+    static EVICTABLE: Cell<u64> = const { Cell::new(u64::MAX) };
+    /// How often the meter was read.
     static READINGS: Cell<usize> = const { Cell::new(0) };
 }
 
 fn own_bytes() -> u64 {
-    READINGS.set(READINGS.get() + 1);
-    slab::usage().used_bytes as u64
+    slab::usage().keyspace_bytes() as u64
 }
 
 fn total_bytes() -> u64 {
+    READINGS.set(READINGS.get() + 1);
     own_bytes() + OTHERS.get()
 }
 
-fn shard_with(policy: EvictionPolicy, shards: u64) -> Shard {
+fn is_due(bytes: u64) -> bool {
+    EVICTABLE.set(bytes);
+    bytes >= AVERAGE.get()
+}
+
+fn shard_with(policy: EvictionPolicy) -> Shard {
     let settings = Settings { maxmemory: u64::MAX, maxmemory_policy: policy, ..Settings::default() };
-    Shard::new(4, settings, MemoryMeter { total: total_bytes, own: own_bytes, shards }, 3)
+    Shard::new(4, settings, MemoryMeter { total: total_bytes, is_due }, 3)
 }
 
 fn put(shard: &mut Shard, database: usize, now_ms: i64, key: &str, deadline_ms: Option<i64>) {
@@ -69,7 +79,7 @@ fn count(shard: &mut Shard, now_ms: i64, prefix: &str) -> usize {
 
 #[test]
 fn noeviction_refuses_what_needs_memory() {
-    let mut shard = shard_with(EvictionPolicy::NoEviction, 1);
+    let mut shard = shard_with(EvictionPolicy::NoEviction);
     put(&mut shard, 0, NOW_MS, "a", None);
     assert_eq!(ask(&mut shard, NOW_MS), b":0\r\n");
     squeeze(&mut shard, 1);
@@ -83,7 +93,7 @@ fn noeviction_refuses_what_needs_memory() {
 #[test]
 fn lru_spares_what_is_used() {
     for policy in [EvictionPolicy::AllKeysLru, EvictionPolicy::VolatileLru] {
-        let mut shard = shard_with(policy, 1);
+        let mut shard = shard_with(policy);
         let deadline_ms = policy.is_volatile().then_some(NOW_MS + 1_000_000_000);
         for index in 0..500 {
             put(&mut shard, 0, NOW_MS, &format!("old:{index}"), deadline_ms);
@@ -106,7 +116,7 @@ fn lru_spares_what_is_used() {
 #[test]
 fn lfu_spares_what_is_used_often() {
     for policy in [EvictionPolicy::AllKeysLfu, EvictionPolicy::VolatileLfu] {
-        let mut shard = shard_with(policy, 1);
+        let mut shard = shard_with(policy);
         let deadline_ms = policy.is_volatile().then_some(NOW_MS + 1_000_000_000);
         for index in 0..300 {
             put(&mut shard, 0, NOW_MS, &format!("rare:{index}"), deadline_ms);
@@ -130,7 +140,7 @@ fn lfu_spares_what_is_used_often() {
 #[test]
 fn random_policies_take_from_everywhere_alike() {
     for policy in [EvictionPolicy::AllKeysRandom, EvictionPolicy::VolatileRandom] {
-        let mut shard = shard_with(policy, 1);
+        let mut shard = shard_with(policy);
         let deadline_ms = policy.is_volatile().then_some(NOW_MS + 1_000_000_000);
         for index in 0..900 {
             // Most keys in one slot of one database, the others spread over the slots of another.
@@ -150,7 +160,7 @@ fn random_policies_take_from_everywhere_alike() {
 
 #[test]
 fn volatile_ttl_takes_what_expires_first() {
-    let mut shard = shard_with(EvictionPolicy::VolatileTtl, 1);
+    let mut shard = shard_with(EvictionPolicy::VolatileTtl);
     for index in 0..400 {
         put(&mut shard, 0, NOW_MS, &format!("soon:{index}"), Some(NOW_MS + 10_000 + index));
         put(&mut shard, 0, NOW_MS, &format!("late:{index}"), Some(NOW_MS + 90_000_000 + index));
@@ -165,7 +175,7 @@ fn volatile_ttl_takes_what_expires_first() {
 #[test]
 fn volatile_policies_leave_keys_without_deadline() {
     for (policy, _) in EvictionPolicy::ALL.into_iter().filter(|(policy, _)| policy.is_volatile()) {
-        let mut shard = shard_with(policy, 1);
+        let mut shard = shard_with(policy);
         for index in 0..5000 {
             put(&mut shard, 0, NOW_MS, &format!("stays:{index}"), None);
         }
@@ -185,7 +195,7 @@ fn volatile_policies_leave_keys_without_deadline() {
 
 #[test]
 fn a_command_evicts_a_bounded_number_of_keys() {
-    let mut shard = shard_with(EvictionPolicy::AllKeysLru, 1);
+    let mut shard = shard_with(EvictionPolicy::AllKeysLru);
     for index in 0..2000 {
         put(&mut shard, 0, NOW_MS, &format!("key:{index}"), None);
     }
@@ -199,26 +209,75 @@ fn a_command_evicts_a_bounded_number_of_keys() {
 }
 
 #[test]
-fn a_shard_below_its_share_leaves_eviction_to_others() {
-    let mut shard = shard_with(EvictionPolicy::AllKeysLru, 2);
+fn a_shard_below_the_average_leaves_eviction_to_others() {
+    let mut shard = shard_with(EvictionPolicy::AllKeysLru);
     for index in 0..100 {
         put(&mut shard, 0, NOW_MS, &format!("key:{index}"), None);
     }
-    shard.keys.settings.maxmemory = 4 * own_bytes();
     OTHERS.set(4 * own_bytes());
+    shard.keys.settings.maxmemory = OTHERS.get();
+    AVERAGE.set(2 * own_bytes());
     assert_eq!(ask(&mut shard, NOW_MS), b":0\r\n");
     assert!(!shard.evict_in_turn(NOW_MS));
     assert_eq!(shard.keys.stats.evicted, 0);
-    // With more than its share it evicts down to its share, though the process is still over the limit.
-    shard.keys.settings.maxmemory = own_bytes();
+    // Above the average it evicts down to it, though the process is still over the limit.
+    AVERAGE.set(own_bytes() / 2);
     while shard.evict_in_turn(NOW_MS) {}
-    let share = shard.keys.settings.maxmemory / 2;
-    assert!(own_bytes() <= share && own_bytes() > share - 200 && total_bytes() > shard.keys.settings.maxmemory);
+    let average = AVERAGE.get();
+    assert!(own_bytes() <= average && own_bytes() > average - 200 && total_bytes() > shard.keys.settings.maxmemory);
+}
+
+#[test]
+fn a_shard_with_nothing_to_evict_says_so() {
+    let mut shard = shard_with(EvictionPolicy::VolatileTtl);
+    put(&mut shard, 0, NOW_MS, "stays", None);
+    put(&mut shard, 0, NOW_MS, "goes", Some(NOW_MS + 1000));
+    shard.keys.settings.maxmemory = own_bytes() - 1;
+    assert_eq!(ask(&mut shard, NOW_MS), b":0\r\n");
+    assert_eq!((shard.keys.stats.evicted, EVICTABLE.get() > 0), (1, true));
+    shard.keys.settings.maxmemory = 1;
+    assert_eq!(ask(&mut shard, NOW_MS), OUT_OF_MEMORY);
+    assert_eq!(EVICTABLE.get(), 0, "the average is that of the others");
+}
+
+#[test]
+fn the_account_of_what_keys_take_ends_at_nothing() {
+    let before = own_bytes();
+    let mut shard = shard_with(EvictionPolicy::NoEviction);
+    let long = "x".repeat(20_000);
+    for round in 0..400 {
+        for command in [
+            format!("SET string {long}"),
+            format!("APPEND string {long}"),
+            format!("SETRANGE string {} y", 50_000 + 1000 * round),
+            format!("RPUSH list {round} {}", "e".repeat(round)),
+            format!("LPUSH list {round} {}", "e".repeat(round)),
+            format!("LINSERT list AFTER {round} between"),
+            format!("LREM list 1 {}", round / 2),
+            format!("LSET list 0 {}", "s".repeat(round * 20)),
+            format!("LTRIM list 0 {}", 300 - round / 2),
+            format!("ZADD sorted {round} m{round} {} n{round}", round % 7),
+            format!("ZREMRANGEBYRANK sorted {} {}", round / 3, round / 3 + round % 3),
+            format!("SADD set m{round} n{round}"),
+            format!("HSET hash f{round} {}", "v".repeat(round)),
+            "COPY list list2 REPLACE".to_owned(),
+            "COPY sorted sorted2 REPLACE".to_owned(),
+            format!("SETBIT bits {} 1", round * 1000),
+        ] {
+            run(&mut shard, NOW_MS, &command);
+        }
+    }
+    assert!(own_bytes() > before + 500_000);
+    run(&mut shard, NOW_MS, "DEL list sorted2");
+    shard.keys.flush(0);
+    while !shard.keys.reclaim(1000) {}
+    drop(shard);
+    assert_eq!(own_bytes(), before);
 }
 
 #[test]
 fn memory_on_its_way_out_costs_no_key() {
-    let mut shard = shard_with(EvictionPolicy::AllKeysLru, 1);
+    let mut shard = shard_with(EvictionPolicy::AllKeysLru);
     for index in 0..20_000 {
         put(&mut shard, 1, NOW_MS, &format!("flushed:{index}"), None);
     }
@@ -236,7 +295,7 @@ fn memory_on_its_way_out_costs_no_key() {
 
 #[test]
 fn an_expired_key_goes_as_expired() {
-    let mut shard = shard_with(EvictionPolicy::VolatileTtl, 1);
+    let mut shard = shard_with(EvictionPolicy::VolatileTtl);
     put(&mut shard, 0, NOW_MS, "a", Some(NOW_MS + 10));
     squeeze(&mut shard, 1);
     assert_eq!(ask(&mut shard, NOW_MS + 10), b":0\r\n");
@@ -245,7 +304,7 @@ fn an_expired_key_goes_as_expired() {
 
 #[test]
 fn the_few_that_may_go_are_found_in_a_large_table() {
-    let mut shard = shard_with(EvictionPolicy::VolatileRandom, 1);
+    let mut shard = shard_with(EvictionPolicy::VolatileRandom);
     for index in 0..3000 {
         let deadline_ms = (index % 100 == 0).then_some(NOW_MS + 1_000_000);
         put(&mut shard, 0, NOW_MS, &format!("{{tag}}{index}"), deadline_ms);

@@ -83,7 +83,7 @@ impl Use {
             peak: core.process.peak_memory.fetch_max(used, Ordering::Relaxed).max(used),
             resident: machine::resident_bytes(),
             limit: core.configuration.settings.maxmemory,
-            shards: (0..core.process.options.shards).map(memory::used_by).collect(),
+            shards: (0..core.process.options.shards).map(memory::keyspace_of).collect(),
         }
     }
 
@@ -114,7 +114,7 @@ fn stats(request: &mut Request<'_>) -> Result<Flow, CommandError> {
             for (shard, (part, used)) in parts.iter().zip(&now.shards).enumerate() {
                 reply.bulk(format!("shard.{shard}").as_bytes());
                 reply.map(2);
-                reply.bulk(b"allocated");
+                reply.bulk(b"keyspace.bytes");
                 reply.integer(*used as i64);
                 reply.bulk(b"keys.count");
                 reply.count(part.key_count());
@@ -133,20 +133,22 @@ fn stats(request: &mut Request<'_>) -> Result<Flow, CommandError> {
 fn allocator_statistics(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     request.core.gather(
         request.client,
-        |_| (memory::used_by_this_core(), slab::usage()),
-        |_, parts: Vec<(u64, SlabUsage)>, reply| {
+        |_| slab::usage(),
+        |_, parts: Vec<SlabUsage>, reply| {
             let mut text = format!(
                 "{}: {} bytes in use, {} resident\n",
                 memory::ALLOCATOR_NAME,
                 memory::used(),
                 machine::resident_bytes()
             );
-            for (shard, (used, slab)) in parts.iter().enumerate() {
+            for (shard, slab) in parts.iter().enumerate() {
                 // Writing to a string cannot fail.
                 let _ = writeln!(
                     text,
-                    "shard {shard}: {used} bytes in use; slab: {} bytes in pages, {} of them in blocks",
-                    slab.held_bytes, slab.used_bytes
+                    "shard {shard}: keys take {} bytes; slab: {} bytes in pages, {} of them in blocks",
+                    slab.keyspace_bytes(),
+                    slab.held_bytes,
+                    slab.used_bytes
                 );
             }
             reply.verbatim(text.as_bytes());
@@ -214,7 +216,7 @@ fn diagnose(now: &Use) -> String {
         let other_count = now.shards.len().saturating_sub(1);
         if other_count > 0 && *most as f64 > UNEVEN * others as f64 / other_count as f64 {
             findings.push(format!(
-                "Shards: shard {shard} holds {}, the others {} on average. Large keys or many keys in few slots do that.",
+                "Shards: the keys of shard {shard} take {}, those of the others {} on average. Large keys or many keys in few slots do that.",
                 human(*most),
                 human(others / other_count as u64)
             ));

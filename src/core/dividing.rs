@@ -16,7 +16,6 @@ use super::loading::Loading;
 use super::log::recovery::{Failure, Progress, Recovery, settings_for_replay};
 use super::mailbox::Message;
 use crate::data::Division;
-use crate::memory;
 
 /// Keys, or elements of values, that are freed between two looks at the clock.
 const STEP: usize = 256;
@@ -42,7 +41,7 @@ pub struct Dividing {
 
 /// A shard for the keys of an old one.
 fn empty_shard(databases: usize, settings: &Settings) -> Shard {
-    let meter = MemoryMeter { total: memory::used, own: memory::used_by_this_core, shards: 1 };
+    let meter = MemoryMeter::NONE;
     Shard::new(databases, settings_for_replay(settings), meter, rand::random::<u64>())
 }
 

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::buffer::Buffer;
 use super::packed_form::copy_without;
 use super::{End, Limit, Wanted, with_scratch};
 use crate::packed;
@@ -16,7 +17,7 @@ const FIRST_ROOM: usize = 128;
 #[derive(Clone, Default)]
 pub(super) struct Node {
     /// The elements are what lies behind the first `spare` bytes.
-    bytes: Vec<u8>,
+    bytes: Buffer,
     spare: u32,
     count: u32,
 }
@@ -24,7 +25,7 @@ pub(super) struct Node {
 impl Node {
     /// A node of `count` packed elements.
     pub(super) fn new(elements: &[u8], count: usize) -> Node {
-        Node { bytes: elements.to_vec(), spare: 0, count: count as u32 }
+        Node { bytes: Buffer::of(elements), spare: 0, count: count as u32 }
     }
 
     /// The elements.
@@ -90,8 +91,8 @@ impl Node {
 
     /// Moves the elements to a new buffer with this much room at the ends.
     fn rebuild(&mut self, front: usize, back: usize) {
-        let mut bytes = Vec::with_capacity(front + self.len() + back);
-        bytes.resize(front, 0);
+        let mut bytes = Buffer::with_capacity(front + self.len() + back);
+        bytes.resize(front);
         bytes.extend_from_slice(self.packed());
         self.bytes = bytes;
         self.spare = front as u32;
@@ -133,7 +134,7 @@ impl Node {
         let (start, end) = (spare + range.start, spare + range.end);
         let (old_len, new_end) = (self.bytes.len(), start + replacement.len());
         if new_end > end {
-            self.bytes.resize(old_len + (new_end - end), 0);
+            self.bytes.resize(old_len + (new_end - end));
         }
         self.bytes.copy_within(end..old_len, new_end);
         if new_end < end {

@@ -10,7 +10,10 @@ use std::ops::Range;
 
 use arrayvec::ArrayVec;
 
-/// The account of what the nodes of a tree hold on the heap, kept as they change so that reading it costs nothing.
+use crate::slab;
+
+/// The account of what the nodes of a tree hold on the heap, kept as they change so that reading it costs nothing; it goes
+/// with the tree.
 #[derive(Default)]
 pub(super) struct Heap {
     bytes: usize,
@@ -37,11 +40,23 @@ impl Heap {
         } else {
             keys.shrink_to(wanted);
         }
-        self.bytes = self.bytes - held * size_of::<K>() + keys.capacity() * size_of::<K>();
+        self.changed(keys.capacity() * size_of::<K>(), held * size_of::<K>());
     }
 
     fn leaf_freed<K>(&mut self, keys: &Vec<K>) {
-        self.bytes -= keys.capacity() * size_of::<K>();
+        self.changed(0, keys.capacity() * size_of::<K>());
+    }
+
+    #[inline]
+    fn changed(&mut self, taken: usize, given_back: usize) {
+        self.bytes = self.bytes + taken - given_back;
+        slab::note_outside(taken, given_back);
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        slab::note_outside(0, self.bytes);
     }
 }
 
@@ -151,7 +166,7 @@ impl<K: Copy, const LEAF: usize, const FANOUT: usize> Node<K, LEAF, FANOUT> {
         while let Node::Inner(inner) = self
             && inner.children.len() <= 1
         {
-            heap.bytes -= size_of::<Inner<K, LEAF, FANOUT>>();
+            heap.changed(0, size_of::<Inner<K, LEAF, FANOUT>>());
             *self = inner.children.pop().unwrap_or(Node::Leaf(Vec::new()));
         }
         if let Node::Leaf(keys) = self
@@ -170,7 +185,7 @@ impl<K: Copy, const LEAF: usize, const FANOUT: usize> Node<K, LEAF, FANOUT> {
                 keys.into_iter().for_each(removed);
             }
             Node::Inner(inner) => {
-                heap.bytes -= size_of::<Inner<K, LEAF, FANOUT>>();
+                heap.changed(0, size_of::<Inner<K, LEAF, FANOUT>>());
                 for child in inner.children {
                     child.dissolve(removed, heap);
                 }
@@ -202,7 +217,7 @@ impl<K: Copy, const LEAF: usize, const FANOUT: usize> Node<K, LEAF, FANOUT> {
 
 impl<K: Copy, const LEAF: usize, const FANOUT: usize> Inner<K, LEAF, FANOUT> {
     fn new(heap: &mut Heap) -> Box<Self> {
-        heap.bytes += size_of::<Self>();
+        heap.changed(size_of::<Self>(), 0);
         Box::new(Self { firsts: ArrayVec::new(), counts: ArrayVec::new(), children: ArrayVec::new() })
     }
 

@@ -313,12 +313,12 @@ fn shards(lines: &mut Lines, core: &Core, _: &Part, parts: &[Part]) {
         lines.add(
             &format!("shard{shard}"),
             format_args!(
-                "port={},slots={}-{},keys={},used_memory={},clients={},commands={},shard_commands={},forwarded={},moved={}",
+                "port={},slots={}-{},keys={},keyspace_bytes={},clients={},commands={},shard_commands={},forwarded={},moved={}",
                 process.shard_port(shard),
                 slots.start(),
                 slots.end(),
                 part.key_count(),
-                memory::used_by(shard),
+                memory::keyspace_of(shard),
                 part.clients,
                 part.counters.commands,
                 part.counters.shard_commands,

@@ -23,7 +23,7 @@ const HEADER: Header = Header { shard: 0, shards: 1, generation: 1, position: 0 
 const RECORDS: u64 = 12;
 
 fn shard() -> Shard {
-    let meter = MemoryMeter { total: || 0, own: || 0, shards: 1 };
+    let meter = MemoryMeter::NONE;
     Shard::new(2, Settings::default(), meter, 1)
 }
 
