@@ -86,7 +86,7 @@ fn reply(shard: &mut Shard, (database, now_ms): (usize, i64), line: &str) -> Vec
 /// A database and a command.
 pub fn line() -> impl Strategy<Value = (usize, String)> {
     let key = 0..12_u8;
-    let line = (key, 0..26_u8, 0..40_u32).prop_map(|(key, what, value)| match what {
+    let line = (key, 0..44_u8, 0..40_u32).prop_map(|(key, what, value)| match what {
         0 => format!("SET s{key} value:{value}"),
         1 => format!("APPEND s{key} {value}"),
         2 => format!("INCR n{key}"),
@@ -112,6 +112,24 @@ pub fn line() -> impl Strategy<Value = (usize, String)> {
         22 => format!("EXPIRE h{key} -1"),
         23 => format!("SINTERSTORE t{key} t{value} t1"),
         24 => format!("SETRANGE s{key} 100 x"),
+        25 => format!("LPUSH l{key} {value} e e{value}"),
+        26 => format!("RPOP l{key} {}", value % 5 + 1),
+        27 => format!("LSET l{key} {} set:{value}", value as i64 % 9 - 3),
+        28 => format!("LINSERT l{key} BEFORE e in:{value}"),
+        29 => format!("LREM l{key} {} e", value as i64 % 5 - 2),
+        30 => format!("LTRIM l{key} {} {}", value % 3, 20 - value as i64 % 5),
+        31 => format!("LMOVE l{key} l{value} RIGHT LEFT"),
+        32 => format!("RENAME l{key} l{value}"),
+        33 => format!("RENAME t{key} t{value}"),
+        34 => format!("RENAME z{key} z{value}"),
+        35 => format!("MOVE h{key} 2"),
+        36 => format!("DEL l{key} z{key} t{value}"),
+        37 => format!("ZINCRBY z{key} {value} m{}", value / 3),
+        38 => format!("ZREMRANGEBYRANK z{key} {} {}", value % 4, value % 4 + 2),
+        39 => format!("ZADD z{key} 1 a{value} 2 b{value} 3 c{value} 4 d{value}"),
+        40 => format!("HSET h{key} a{value} 1 b{value} 2 c{value} 3 d{value} 4"),
+        41 => format!("SADD t{key} a{value} b{value} c{value} d{value}"),
+        42 => format!("RPUSH l{key} {value} r{value} e {value}"),
         _ => format!("GETDEL s{key}"),
     });
     (0..3_usize, line)

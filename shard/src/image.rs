@@ -5,19 +5,25 @@
 //! be changed or removed before the walk has come to it is saved first, and what is added has the new mark from the
 //! start. So each entry is saved once, as it was, and nothing has to be remembered of what was changed.
 //!
+//! A collection with many elements is saved in parts (see [`parts`]), so that no entry takes long.
+//!
 //! What expires meanwhile may go without being saved: whoever reads the image reads what was done afterwards too, at the
 //! times when it was done, and to that a key that has expired and one that is not there are the same.
 
+pub(crate) mod parts;
 mod reader;
+mod reader_parts;
 
 #[cfg(test)]
 mod tests;
 
 pub use reader::{Block, Blocks};
 
-use crate::entry::EntryRef;
+use crate::entry::{EntryRef, Kind};
 use crate::log::{HEADER_BYTES, Header, checksum};
+use crate::object::Object;
 use crate::rdb;
+use parts::SharedParts;
 
 /// The first bytes of an image.
 pub(crate) const MAGIC: [u8; 8] = *b"RUVIOIMG";
@@ -34,9 +40,34 @@ const ENTRIES: u8 = 1;
 /// What a block holds: the number of all entries. It is the last.
 const END: u8 = 2;
 
+/// What a block holds: the head of an entry that is saved in parts, and then in other blocks elements of it, elements of a
+/// list from the right, and the end of it.
+const PARTS_BEGIN: u8 = 3;
+const PARTS: u8 = 4;
+const PARTS_RIGHT: u8 = 5;
+const PARTS_END: u8 = 6;
+
+/// What an entry that is saved in parts is.
+const LIST: u8 = 1;
+const SET: u8 = 2;
+const HASH: u8 = 3;
+const SORTED_SET: u8 = 4;
+
 /// Of an entry's first byte: it has a deadline, a version.
 const HAS_DEADLINE: u8 = 1;
 const HAS_VERSION: u8 = 2;
+
+/// A collection that is being saved in parts.
+pub(crate) struct Begun {
+    /// Which one of the image it is.
+    number: u32,
+    pub(crate) database: usize,
+    pub(crate) slot: u16,
+    pub(crate) key: Box<[u8]>,
+    pub(crate) parts: SharedParts,
+    /// The collection itself, where its key is gone.
+    pub(crate) detached: Option<Box<Object>>,
+}
 
 /// An image in the making.
 #[derive(Debug)]
@@ -52,6 +83,10 @@ pub struct Image {
     abandoned: bool,
     /// Where the walk is: database, slot and scan position.
     pub(crate) cursor: (usize, usize, u64),
+    /// Collections are saved in parts that have at least so many elements.
+    pub(crate) in_parts_from: usize,
+    /// How many there were so far.
+    numbered: u32,
 }
 
 impl Image {
@@ -64,6 +99,8 @@ impl Image {
             entries: 0,
             abandoned: false,
             cursor: (0, 0, 0),
+            in_parts_from: parts::IN_PARTS_FROM,
+            numbered: 0,
         };
         image.open_block(ENTRIES);
         image
@@ -88,6 +125,17 @@ impl Image {
             return;
         }
         self.entries += 1;
+        self.push_head(database, entry);
+        self.out.push(rdb::value_type(entry));
+        rdb::save_value_plainly(entry, &mut self.out);
+        if self.out.len() - self.block > BLOCK_BYTES {
+            self.close_block();
+            self.open_block(ENTRIES);
+        }
+    }
+
+    /// Appends what stands before an entry's value.
+    fn push_head(&mut self, database: usize, entry: EntryRef<'_>) {
         let (deadline_ms, version) = (entry.deadline_ms(), entry.version());
         let flags =
             if deadline_ms.is_some() { HAS_DEADLINE } else { 0 } | if version.is_some() { HAS_VERSION } else { 0 };
@@ -99,12 +147,66 @@ impl Image {
         version.into_iter().for_each(|version| out.extend_from_slice(&version.to_le_bytes()));
         out.extend_from_slice(&(entry.key().len() as u32).to_le_bytes());
         out.extend_from_slice(entry.key());
-        out.push(rdb::value_type(entry));
-        rdb::save_value_plainly(entry, out);
-        if self.out.len() - self.block > BLOCK_BYTES {
+    }
+
+    /// Whether an entry is to be saved in parts.
+    pub(crate) fn is_for_parts(&self, entry: EntryRef<'_>) -> bool {
+        !self.abandoned && entry.object().is_some_and(|object| object.elements() >= self.in_parts_from)
+    }
+
+    /// Begins to save an entry of slot `slot`, for which [`Image::is_for_parts`], in parts.
+    pub(crate) fn begin_parts(&mut self, database: usize, slot: u16, entry: EntryRef<'_>) -> Begun {
+        let elements = entry.object().map_or(0, Object::elements);
+        let number = self.numbered;
+        self.numbered += 1;
+        self.entries += 1;
+        self.begin_block_of_parts(PARTS_BEGIN, number);
+        self.push_head(database, entry);
+        self.out.push(match entry.kind() {
+            Kind::List => LIST,
+            Kind::Set => SET,
+            Kind::Hash => HASH,
+            Kind::SortedSet => SORTED_SET,
+            Kind::String | Kind::Limit => unreachable!("it has no elements"),
+        });
+        self.out.extend_from_slice(&(elements as u64).to_le_bytes());
+        self.end_block_of_parts();
+        Begun { number, database, slot, key: entry.key().into(), parts: SharedParts::new(elements), detached: None }
+    }
+
+    fn begin_block_of_parts(&mut self, kind: u8, number: u32) {
+        if self.out.len() > self.block + BLOCK_HEAD + 1 {
             self.close_block();
-            self.open_block(ENTRIES);
+        } else {
+            self.out.truncate(self.block);
         }
+        self.open_block(kind);
+        self.out.extend_from_slice(&number.to_le_bytes());
+    }
+
+    fn end_block_of_parts(&mut self) {
+        self.close_block();
+        self.open_block(ENTRIES);
+    }
+
+    /// Adds what is saved of a collection since the last time.
+    pub(crate) fn add_parts(&mut self, begun: &Begun) {
+        let mut parts = begun.parts.borrow_mut();
+        let parts = &mut *parts;
+        for (kind, elements) in [(PARTS, &mut parts.elements), (PARTS_RIGHT, &mut parts.from_the_right)] {
+            if !elements.is_empty() {
+                self.begin_block_of_parts(kind, begun.number);
+                self.out.extend_from_slice(elements);
+                self.end_block_of_parts();
+                elements.clear();
+            }
+        }
+    }
+
+    /// Ends a collection of which everything was added.
+    pub(crate) fn end_parts(&mut self, begun: &Begun) {
+        self.begin_block_of_parts(PARTS_END, begun.number);
+        self.end_block_of_parts();
     }
 
     /// Adds the last block.

@@ -15,7 +15,7 @@ use crate::entry::{Entry, EntryRef, Kind};
 use crate::error::CommandError;
 use crate::events::Class;
 use crate::hash_key;
-use crate::image::Image;
+use crate::image::{Begun, Image};
 use crate::remains::Remains;
 use crate::settings::Settings;
 use crate::slot::{SLOTS, key_slot};
@@ -76,6 +76,8 @@ pub struct Keys {
     changes: Vec<Change>,
     /// The image in the making, if one is.
     image: Option<Box<Image>>,
+    /// Collections that are saved in parts in it, as far as they are not saved as a whole yet.
+    begun: Vec<Begun>,
     /// The mark of entries that need not be saved.
     mark: bool,
     remains: Remains,
@@ -101,6 +103,7 @@ impl Keys {
             observed: Observed::default(),
             changes: Vec::new(),
             image: None,
+            begun: Vec::new(),
             mark: false,
             remains: Remains::default(),
         };
@@ -310,6 +313,9 @@ impl Keys {
         match self.locate(key) {
             Some((slot, position)) => {
                 self.save_before_change(slot, position);
+                if !self.begun.is_empty() {
+                    self.note_moved(slot, entry.view());
+                }
                 let mut place = self.databases[self.selected].at_mut(slot, position);
                 let old = std::mem::replace(&mut *place, entry);
                 drop(place);
@@ -327,6 +333,9 @@ impl Keys {
         let (slot, hash) = (self.slot_of(key), hash_key(key));
         if self.observed.new_keys {
             self.note(Class::New, "new", key);
+        }
+        if !self.begun.is_empty() {
+            self.note_moved(slot, entry.view());
         }
         self.databases[self.selected].insert(slot, hash, entry);
     }
@@ -353,6 +362,8 @@ impl Keys {
     /// Frees an entry: at once when it is small, else piecemeal.
     #[inline]
     pub fn discard(&mut self, entry: Entry) {
+        let entry = if self.begun.is_empty() { Some(entry) } else { self.detach(entry) };
+        let Some(entry) = entry else { return };
         self.stats.lazy_freed += u64::from(self.remains.add_entry(entry));
     }
 

@@ -9,6 +9,7 @@ mod large;
 mod node;
 mod packed_form;
 mod read;
+mod saving;
 
 use std::cell::Cell;
 

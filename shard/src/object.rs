@@ -2,6 +2,7 @@
 
 use crate::entry::Kind;
 use crate::hash::LargeHash;
+use crate::image::parts::{Budget, SharedParts};
 use crate::list::LargeList;
 use crate::set::LargeSet;
 use crate::sorted_set::LargeSortedSet;
@@ -76,6 +77,56 @@ impl Object {
             Object::List(list) => list.heap_bytes(),
             Object::Set(set) => set.heap_bytes(),
             Object::SortedSet(sorted_set) => sorted_set.heap_bytes(),
+        }
+    }
+
+    /// Begins to save the elements, all that are there now.
+    pub(crate) fn begin_saving(&mut self, parts: SharedParts) {
+        match self {
+            Object::Hash(hash) => hash.begin_saving(parts),
+            Object::List(list) => list.begin_saving(parts),
+            Object::Set(set) => set.begin_saving(parts),
+            Object::SortedSet(sorted_set) => sorted_set.begin_saving(parts),
+        }
+    }
+
+    /// Saves some more elements; true when all are saved, or none are to be.
+    pub(crate) fn save_some(&mut self, budget: Budget) -> bool {
+        match self {
+            Object::Hash(hash) => hash.save_some(budget),
+            Object::List(list) => list.save_some(budget),
+            Object::Set(set) => set.save_some(budget),
+            Object::SortedSet(sorted_set) => sorted_set.save_some(budget),
+        }
+    }
+
+    /// Saves nothing more.
+    pub(crate) fn stop_saving(&mut self) {
+        match self {
+            Object::Hash(hash) => hash.stop_saving(),
+            Object::List(list) => list.stop_saving(),
+            Object::Set(set) => set.stop_saving(),
+            Object::SortedSet(sorted_set) => sorted_set.stop_saving(),
+        }
+    }
+
+    /// What is saved of it, while that goes on.
+    pub(crate) fn parts(&self) -> Option<&SharedParts> {
+        match self {
+            Object::Hash(hash) => hash.parts(),
+            Object::List(list) => list.parts(),
+            Object::Set(set) => set.parts(),
+            Object::SortedSet(sorted_set) => sorted_set.parts(),
+        }
+    }
+
+    /// Gives each element, or node of a list, in turn: what appends it to the parts of an image.
+    pub(crate) fn save_all(&self, save: impl FnMut(&dyn Fn(&mut Vec<u8>))) {
+        match self {
+            Object::Hash(hash) => hash.save_all(save),
+            Object::List(list) => list.save_all(save),
+            Object::Set(set) => set.save_all(save),
+            Object::SortedSet(sorted_set) => sorted_set.save_all(save),
         }
     }
 }

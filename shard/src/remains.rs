@@ -32,6 +32,13 @@ impl Remains {
         false
     }
 
+    /// Keeps a collection that has lost its key.
+    pub(crate) fn add_object(&mut self, object: Object) {
+        if object.elements() > FREED_AT_ONCE {
+            self.objects.push(object);
+        }
+    }
+
     /// Keeps the content of a flushed database.
     pub(crate) fn add_content(&mut self, (tables, field_deadlines): (SlotTables, FieldDeadlines)) {
         if !tables.is_empty() {

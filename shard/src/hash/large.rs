@@ -4,6 +4,7 @@ use super::Lifetime;
 use super::deadlines::{Deadlines, FieldDue};
 use super::field::{Field, FieldRef};
 use crate::hash_key;
+use crate::image::parts::{Budget, Saving, SharedParts, save_bytes};
 use crate::packed::Element;
 use crate::packed::IntBuffer;
 use crate::table::{Position, SCAN_BITS, Table};
@@ -16,6 +17,15 @@ pub struct LargeHash {
     block_bytes: usize,
     /// The fields that have a deadline, where there are any.
     deadlines: Option<Box<Deadlines>>,
+    /// Where an image is that is made of it.
+    saving: Option<Box<Saving>>,
+}
+
+fn save_field(field: FieldRef<'_>, out: &mut Vec<u8>) {
+    let (name, value) = field.parts();
+    out.extend_from_slice(&field.deadline_ms().unwrap_or(0).to_le_bytes());
+    save_bytes(name, out);
+    save_bytes(value, out);
 }
 
 impl LargeHash {
@@ -68,6 +78,9 @@ impl LargeHash {
         self.block_bytes += block.view().block_bytes();
         self.fields.insert(hash, block);
         self.note_deadline(hash, None, deadline_ms);
+        if let Some(saving) = &mut self.saving {
+            saving.added(hash, field);
+        }
     }
 
     /// Adds a field of a packed hash, in which it is once.
@@ -93,7 +106,17 @@ impl LargeHash {
         self.note_deadline(hash, before_ms, deadline_ms);
     }
 
+    /// The field at `position` is about to change, or to be removed.
+    #[inline]
+    fn save_before_change(&mut self, position: Position) {
+        if let Some(saving) = &mut self.saving {
+            let field = self.fields.at(position);
+            saving.before_change(hash_key(field.name()), field.name(), |out| save_field(field, out));
+        }
+    }
+
     fn change(&mut self, position: Position, change: impl FnOnce(&mut Field)) {
+        self.save_before_change(position);
         let mut field = self.fields.at_mut(position);
         let before = field.view().block_bytes();
         change(&mut field);
@@ -134,6 +157,7 @@ impl LargeHash {
 
     /// Removes the field at `position`.
     pub fn remove_at(&mut self, position: Position) {
+        self.save_before_change(position);
         let field = self.fields.remove(position);
         let view = field.view();
         self.block_bytes -= view.block_bytes();
@@ -203,6 +227,37 @@ impl LargeHash {
             self.deadlines = None;
         }
         self.fields.drain_some(budget, drop)
+    }
+
+    /// Begins to save the fields, all that are there now.
+    pub(crate) fn begin_saving(&mut self, parts: SharedParts) {
+        self.saving = Some(Box::new(Saving::new(parts)));
+    }
+
+    /// Saves some more; true when all are saved.
+    pub(crate) fn save_some(&mut self, budget: Budget) -> bool {
+        Saving::advance(&mut self.saving, &self.fields, budget, |field, ahead, out| {
+            let saves = !ahead.contains(field.name());
+            if saves {
+                save_field(field, out);
+            }
+            saves
+        })
+    }
+
+    /// Gives what saves each element.
+    pub(crate) fn save_all(&self, mut save: impl FnMut(&dyn Fn(&mut Vec<u8>))) {
+        self.iter().for_each(|element| save(&|out| save_field(element, out)));
+    }
+
+    /// Stops saving.
+    pub(crate) fn stop_saving(&mut self) {
+        self.saving = None;
+    }
+
+    /// What is saved of it, while that goes on.
+    pub(crate) fn parts(&self) -> Option<&SharedParts> {
+        self.saving.as_ref().map(|saving| &saving.parts)
     }
 
     /// Bytes of memory it holds, about.

@@ -1,6 +1,7 @@
 //! Reading an image back.
 
-use super::{BLOCK_HEAD, END, ENTRIES, HAS_DEADLINE, HAS_VERSION, MAGIC};
+use super::reader_parts::UnfinishedParts;
+use super::{BLOCK_HEAD, END, ENTRIES, HAS_DEADLINE, HAS_VERSION, MAGIC, PARTS, PARTS_BEGIN, PARTS_END, PARTS_RIGHT};
 use crate::entry::Header as EntryHeader;
 use crate::keys::Keys;
 use crate::log::{HEADER_BYTES, Header, Refusal, checksum};
@@ -12,25 +13,25 @@ const MAX_BODY: usize = 1 << 31;
 /// What a block has held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Block {
-    /// Entries, which were added.
+    /// Entries, or parts of one, which were added.
     Entries,
     /// Nothing more: the image ends here.
     End,
 }
 
 /// Reads an image block by block. The bytes come from whoever reads the file.
-#[derive(Debug)]
 pub struct Blocks {
     header: Header,
     offset: u64,
     entries: u64,
+    unfinished: UnfinishedParts,
 }
 
 impl Blocks {
     /// Reads the header of an image; the error says what is wrong.
     pub fn open(bytes: &[u8; HEADER_BYTES]) -> Result<Blocks, Refusal> {
         let header = Header::decode_as(bytes, MAGIC)?;
-        Ok(Blocks { header, offset: HEADER_BYTES as u64, entries: 0 })
+        Ok(Blocks { header, offset: HEADER_BYTES as u64, entries: 0, unfinished: UnfinishedParts::default() })
     }
 
     /// What the image says of itself.
@@ -71,25 +72,41 @@ impl Blocks {
                 }
                 Ok(Block::Entries)
             }
+            Some((&kind @ (PARTS_BEGIN | PARTS | PARTS_RIGHT | PARTS_END), parts)) => {
+                self.add_parts(kind, parts, keys)?;
+                Ok(Block::Entries)
+            }
+            Some((&END, _)) if !self.unfinished.is_empty() => Err("a collection is not ended".into()),
             Some((&END, count)) if count == self.entries.to_le_bytes() => Ok(Block::End),
             Some((&END, _)) => Err("the number of its entries is wrong".into()),
             _ => Err("a block has an unknown kind".into()),
         }
     }
 
+    /// Adds what a block has of a collection that is saved in parts.
+    fn add_parts(&mut self, kind: u8, mut parts: &[u8], keys: &mut Keys) -> Result<(), Refusal> {
+        let number = u32::from_le_bytes(take(&mut parts)?);
+        match kind {
+            PARTS_BEGIN => {
+                let head = take_head(&mut parts, keys)?;
+                let header = EntryHeader { version: head.version, ..head.header };
+                self.unfinished.begin(number, head.database, header, parts)
+            }
+            PARTS_END if parts.is_empty() => {
+                let (database, entry) = self.unfinished.end(number, &keys.settings)?;
+                keys.select(database);
+                keys.put(entry);
+                self.entries += 1;
+                Ok(())
+            }
+            PARTS_END => Err("something follows the end of a collection".into()),
+            _ => self.unfinished.add(number, parts, kind == PARTS_RIGHT, &keys.settings),
+        }
+    }
+
     fn add_entry<'a>(&mut self, bytes: &'a [u8], keys: &mut Keys) -> Result<&'a [u8], Refusal> {
         let mut rest = bytes;
-        let flags = take::<1>(&mut rest)?[0];
-        let database = usize::from(u16::from_le_bytes(take(&mut rest)?));
-        let [a, b, c] = take(&mut rest)?;
-        let deadline_ms = if flags & HAS_DEADLINE != 0 { Some(i64::from_le_bytes(take(&mut rest)?)) } else { None };
-        let version = if flags & HAS_VERSION != 0 { Some(i64::from_le_bytes(take(&mut rest)?)) } else { None };
-        let len = u32::from_le_bytes(take(&mut rest)?) as usize;
-        let (key, rest) = rest.split_at_checked(len).ok_or("an entry is cut")?;
-        if database >= keys.databases().len() {
-            return Err(Refusal::Database(database));
-        }
-        let header = EntryHeader { key, deadline_ms, version: None, access: u32::from_le_bytes([a, b, c, 0]) };
+        let Head { database, header, version } = take_head(&mut rest, keys)?;
         let mut reader = Reader::new(rest);
         let damaged = |error: rdb::LoadError| Refusal::from(format!("an entry cannot be read: {error}"));
         let value_type = reader.byte().map_err(damaged)?;
@@ -104,7 +121,30 @@ impl Blocks {
     }
 }
 
-fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], Refusal> {
+/// What stands before an entry's value. An entry gets its version last.
+struct Head<'a> {
+    database: usize,
+    header: EntryHeader<'a>,
+    version: Option<i64>,
+}
+
+fn take_head<'a>(rest: &mut &'a [u8], keys: &Keys) -> Result<Head<'a>, Refusal> {
+    let flags = take::<1>(rest)?[0];
+    let database = usize::from(u16::from_le_bytes(take(rest)?));
+    let [a, b, c] = take(rest)?;
+    let deadline_ms = if flags & HAS_DEADLINE != 0 { Some(i64::from_le_bytes(take(rest)?)) } else { None };
+    let version = if flags & HAS_VERSION != 0 { Some(i64::from_le_bytes(take(rest)?)) } else { None };
+    let len = u32::from_le_bytes(take(rest)?) as usize;
+    let (key, behind) = rest.split_at_checked(len).ok_or("an entry is cut")?;
+    *rest = behind;
+    if database >= keys.databases().len() {
+        return Err(Refusal::Database(database));
+    }
+    let header = EntryHeader { key, deadline_ms, version: None, access: u32::from_le_bytes([a, b, c, 0]) };
+    Ok(Head { database, header, version })
+}
+
+pub(super) fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], Refusal> {
     let (head, rest) = bytes.split_first_chunk::<N>().ok_or("an entry is cut")?;
     *bytes = rest;
     Ok(*head)

@@ -30,18 +30,20 @@ proptest! {
     fn an_image_is_of_the_moment_it_was_begun(
         before in prop::collection::vec(line(), 0..120),
         during in prop::collection::vec((line(), 0..40_usize), 0..120),
+        in_parts_from in prop::sample::select(vec![1, 4, 9, super::parts::IN_PARTS_FROM]),
     ) {
         let mut shard = shard();
         before.iter().for_each(|(database, line)| drop(run(&mut shard, *database, NOW_MS, line)));
         for _ in 0..2 {
             let expected = content(&mut shard, NOW_MS);
             prop_assert!(shard.keys.begin_image(&HEADER));
+            shard.keys.image().expect("just begun").in_parts_from = in_parts_from;
             let mut file = Vec::new();
             let mut done = false;
             for ((database, line), budget) in &during {
                 run(&mut shard, *database, NOW_MS, line);
                 if *budget > 20 && !done {
-                    done = shard.keys.advance_image(*budget);
+                    done = shard.keys.advance_image(*budget - 20);
                 }
                 if let Some(image) = shard.keys.image() {
                     file.extend(image.take().1);
@@ -51,6 +53,7 @@ proptest! {
                 done = shard.keys.advance_image(1);
             }
             let mut image = shard.keys.end_image().expect("an image");
+            prop_assert!(!image.is_abandoned());
             file.extend(image.take().1);
             let mut other = self::shard();
             read(&file, &mut other.keys).expect("an image that can be read");
@@ -59,10 +62,11 @@ proptest! {
     }
 
     #[test]
-    fn an_image_that_is_cut_or_changed_is_refused(before in prop::collection::vec(line(), 0..20), flip in 1..=255_u8) {
+    fn an_image_that_is_cut_or_changed_is_refused(before in prop::collection::vec(line(), 0..10), flip in 1..=255_u8) {
         let mut shard = shard();
         before.iter().for_each(|(database, line)| drop(run(&mut shard, *database, NOW_MS, line)));
         shard.keys.begin_image(&HEADER);
+        shard.keys.image().expect("just begun").in_parts_from = 2;
         while !shard.keys.advance_image(usize::MAX) {}
         let file = shard.keys.end_image().expect("an image").take().1;
         prop_assert!(read(&file, &mut self::shard().keys).is_ok());
@@ -77,10 +81,14 @@ proptest! {
 
 proptest! {
     #[test]
-    fn an_image_made_in_one_go_holds_the_same(lines in prop::collection::vec(line(), 0..120)) {
+    fn an_image_made_in_one_go_holds_the_same(
+        lines in prop::collection::vec(line(), 0..120),
+        in_parts_from in 1..8_usize,
+    ) {
         let mut shard = shard();
         lines.iter().for_each(|(database, line)| drop(run(&mut shard, *database, NOW_MS, line)));
         let (mut image, mut walk) = (super::Image::new(&HEADER), Walk::default());
+        image.in_parts_from = in_parts_from;
         while shard.keys.next_slot_of(&mut walk).is_some() {
             shard.keys.save_some(&mut walk, &mut image);
         }

@@ -1,8 +1,12 @@
 //! Making an image of all keys (see [`crate::image`]).
 
 use super::Keys;
-use crate::image::Image;
+use crate::entry::{Entry, EntryRef};
+use crate::hash_key;
+use crate::image::parts::Budget;
+use crate::image::{Begun, Image};
 use crate::log::Header;
+use crate::object::Object;
 use crate::table::Position;
 
 /// Entries visited between two looks at what is left to do.
@@ -41,7 +45,14 @@ impl Keys {
         let slot = walk.slot as u16;
         let mut positions: Vec<Position> = Vec::new();
         let next = database.table(slot).and_then(|table| table.scan_positions(walk.position, STEP, &mut positions));
-        positions.iter().for_each(|&position| image.save(walk.database, database.at(slot, position)));
+        for &position in &positions {
+            let entry = database.at(slot, position);
+            if image.is_for_parts(entry) {
+                save_all_parts(image, walk.database, slot, entry);
+            } else {
+                image.save(walk.database, entry);
+            }
+        }
         match next {
             Some(position) => walk.position = position,
             None => (walk.slot, walk.position) = (walk.slot + 1, 0),
@@ -69,6 +80,10 @@ impl Keys {
         let Some(mut image) = self.image.take() else { return true };
         let mut visited = 0;
         let enough = image.waiting_bytes() + STEP_BYTES;
+        if !self.advance_parts(&mut image, budget, enough) {
+            self.image = Some(image);
+            return false;
+        }
         let mut positions: Vec<Position> = Vec::new();
         let done = loop {
             let (database_number, slot, position) = image.cursor;
@@ -89,12 +104,24 @@ impl Keys {
                 && let Some(&position) = positions_left.next()
             {
                 let entry = database.at(slot, position);
-                if entry.mark() != self.mark {
+                if entry.mark() == self.mark {
+                    continue;
+                }
+                if image.is_for_parts(entry) {
+                    let begun = image.begin_parts(database_number, slot, entry);
+                    if let Some(object) = database.at_mut(slot, position).object_mut() {
+                        object.begin_saving(begun.parts.clone());
+                    }
+                    self.begun.push(begun);
+                } else {
                     image.save(database_number, entry);
-                    database.set_mark(slot, position, self.mark);
+                }
+                database.set_mark(slot, position, self.mark);
+                if !self.begun.is_empty() {
+                    break;
                 }
             }
-            if !positions_left.as_slice().is_empty() {
+            if !positions_left.as_slice().is_empty() || !self.begun.is_empty() {
                 // The same entries are visited once more, and passed over as far as they are saved.
                 break false;
             }
@@ -114,6 +141,66 @@ impl Keys {
         done
     }
 
+    /// Goes on with the collections that are saved in parts; true when there are none left.
+    fn advance_parts(&mut self, image: &mut Image, budget: usize, enough: usize) -> bool {
+        let budget = Budget { elements: budget, bytes: STEP_BYTES };
+        while let Some(mut begun) = self.begun.pop() {
+            let done = self.with_collection(&mut begun, |object| object.save_some(budget)).unwrap_or(true);
+            image.add_parts(&begun);
+            if !done {
+                self.begun.push(begun);
+                return false;
+            }
+            if begun.parts.borrow().left > 0 {
+                // It went in a way that nobody has told of; without it the image is not whole.
+                debug_assert!(false, "a collection was lost while it was saved");
+                image.abandon();
+            }
+            image.end_parts(&begun);
+            if let Some(object) = begun.detached {
+                self.remains.add_object(*object);
+            }
+            if image.waiting_bytes() >= enough {
+                return self.begun.is_empty();
+            }
+        }
+        true
+    }
+
+    /// Runs `work` on a collection that is saved in parts, wherever it is.
+    fn with_collection<R>(&mut self, begun: &mut Begun, work: impl FnOnce(&mut Object) -> R) -> Option<R> {
+        if let Some(object) = &mut begun.detached {
+            return Some(work(object));
+        }
+        let database = &mut self.databases[begun.database];
+        let position = database.find(begun.slot, hash_key(&begun.key), &begun.key)?;
+        let mut entry = database.at_mut(begun.slot, position);
+        let object = entry.object_mut()?;
+        object.parts().is_some_and(|parts| parts.are(&begun.parts)).then(|| work(object))
+    }
+
+    /// Keeps a collection that loses its key while it is saved in parts; returns the entry where it is not.
+    #[cold]
+    pub(super) fn detach(&mut self, mut entry: Entry) -> Option<Entry> {
+        let Some(parts) = entry.view().object().and_then(Object::parts).cloned() else { return Some(entry) };
+        match self.begun.iter_mut().find(|begun| begun.parts.are(&parts)) {
+            Some(begun) => {
+                begun.detached = entry.take_object();
+                None
+            }
+            None => Some(entry),
+        }
+    }
+
+    /// Notes where a collection is now that is saved in parts and gets another key.
+    #[cold]
+    pub(super) fn note_moved(&mut self, slot: u16, entry: EntryRef<'_>) {
+        let Some(parts) = entry.object().and_then(Object::parts) else { return };
+        if let Some(begun) = self.begun.iter_mut().find(|begun| begun.parts.are(parts)) {
+            (begun.database, begun.slot, begun.key) = (self.selected, slot, entry.key().into());
+        }
+    }
+
     /// Takes the image out, once [`Keys::advance_image`] has said that all is saved.
     pub fn end_image(&mut self) -> Option<Box<Image>> {
         self.image.take()
@@ -122,9 +209,14 @@ impl Keys {
     /// Gives the image up that is made, because whole databases change. The walk goes on from the start, so that all
     /// entries have the same mark in the end.
     pub fn abandon_image(&mut self) {
-        if let Some(image) = &mut self.image {
-            image.abandon();
-            image.cursor = (0, 0, 0);
+        let Some(image) = &mut self.image else { return };
+        image.abandon();
+        image.cursor = (0, 0, 0);
+        for mut begun in std::mem::take(&mut self.begun) {
+            self.with_collection(&mut begun, Object::stop_saving);
+            if let Some(object) = begun.detached {
+                self.remains.add_object(*object);
+            }
         }
     }
 
@@ -143,8 +235,31 @@ impl Keys {
         if entry.mark() != self.mark
             && let Some(image) = &mut self.image
         {
-            image.save(self.selected, entry);
+            if image.is_for_parts(entry) {
+                let begun = image.begin_parts(self.selected, slot, entry);
+                if let Some(object) = database.at_mut(slot, position).object_mut() {
+                    object.begin_saving(begun.parts.clone());
+                }
+                self.begun.push(begun);
+            } else {
+                image.save(self.selected, entry);
+            }
             database.set_mark(slot, position, self.mark);
         }
     }
+}
+
+/// Saves an entry of an image for which [`Image::is_for_parts`] in one go.
+fn save_all_parts(image: &mut Image, database: usize, slot: u16, entry: EntryRef<'_>) {
+    let begun = image.begin_parts(database, slot, entry);
+    if let Some(object) = entry.object() {
+        object.save_all(|save| {
+            save(&mut begun.parts.borrow_mut().elements);
+            if begun.parts.borrow().elements.len() > STEP_BYTES {
+                image.add_parts(&begun);
+            }
+        });
+    }
+    image.add_parts(&begun);
+    image.end_parts(&begun);
 }

@@ -66,6 +66,7 @@ impl<'a> ListMut<'a> {
         if !list.fits(Limit { bytes: bytes - LISTPACK_OVERHEAD, count }) {
             return;
         }
+        list.save_rest();
         let count = list.len();
         let elements = list.nodes().map(|(elements, _)| elements).collect::<Vec<_>>().concat();
         packed_form::store(self.entry, count, &elements);

@@ -9,14 +9,17 @@ use std::collections::vec_deque;
 use std::ops::Range;
 
 use super::node::Node;
+use super::saving::Saving;
 use super::{End, Limit, Wanted};
 use crate::packed::{self, Element, Elements};
 
 /// A list that has outgrown its packed form.
 #[derive(Default)]
 pub struct LargeList {
-    nodes: VecDeque<Node>,
+    pub(super) nodes: VecDeque<Node>,
     len: usize,
+    /// Where an image is that is made of it.
+    pub(super) saving: Option<Box<Saving>>,
 }
 
 /// Where an element is: its node and its bytes there.
@@ -60,7 +63,7 @@ impl LargeList {
 
     /// A copy that shares nothing with the original.
     pub fn duplicate(&self) -> LargeList {
-        LargeList { nodes: self.nodes.clone(), len: self.len }
+        LargeList { nodes: self.nodes.clone(), len: self.len, saving: None }
     }
 
     /// Frees about `budget` elements; true when nothing is left.
@@ -94,15 +97,17 @@ impl LargeList {
 
     /// Adds one encoded element at an end.
     #[inline]
-    pub(super) fn push(&mut self, end: End, encoded: &[u8], limit: Limit) {
+    pub(crate) fn push(&mut self, end: End, encoded: &[u8], limit: Limit) {
         self.len += 1;
         let last = match end {
             End::Left => self.nodes.front_mut(),
             End::Right => self.nodes.back_mut(),
         };
+        let mut is_new = false;
         match last {
             Some(node) if node.admits(encoded.len(), 1, limit) => node.push(end, encoded, limit),
             full => {
+                is_new = true;
                 if let Some(node) = full {
                     node.seal();
                 }
@@ -119,12 +124,18 @@ impl LargeList {
                 }
             }
         }
+        if self.saving.is_some() {
+            self.pushed_while_saving(end, is_new);
+        }
     }
 
     /// Removes up to `count` elements from an end.
     pub(super) fn remove(&mut self, end: End, count: usize) {
         let mut left = count;
         while left > 0 {
+            if self.saving.is_some() {
+                self.save_before_removal(end, left);
+            }
             let last = match end {
                 End::Left => self.nodes.front_mut(),
                 End::Right => self.nodes.back_mut(),
@@ -215,6 +226,7 @@ impl LargeList {
 
     /// Puts an encoded element in the place of another.
     pub(super) fn replace(&mut self, place: Place, encoded: &[u8], limit: Limit) {
+        self.save_rest();
         let Place { node: number, index, range } = place;
         let node = &mut self.nodes[number];
         let count = node.count();
@@ -230,6 +242,7 @@ impl LargeList {
 
     /// Puts an encoded element beside another: before it (`Left`) or after it.
     pub(super) fn insert(&mut self, mut place: Place, side: End, encoded: &[u8], limit: Limit) {
+        self.save_rest();
         match side {
             End::Left => place.range.end = place.range.start,
             End::Right => {
@@ -268,6 +281,7 @@ impl LargeList {
 
     /// Removes up to `most` elements that are `wanted`, the ones nearest to `from`; returns how many.
     pub(super) fn remove_matching(&mut self, wanted: Wanted<'_>, most: usize, from: End, limit: Limit) -> usize {
+        self.save_rest();
         let mut removed = 0;
         let mut changed: Option<Range<usize>> = None;
         for step in 0..self.nodes.len() {

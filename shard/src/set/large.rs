@@ -1,8 +1,9 @@
 //! A set with a table of members.
 
 use crate::hash_key;
+use crate::image::parts::{Budget, Saving, SharedParts, save_bytes};
 use crate::set::member::Member;
-use crate::table::Table;
+use crate::table::{Position, Table};
 
 /// A set that has outgrown its packed forms.
 #[derive(Default)]
@@ -10,6 +11,8 @@ pub struct LargeSet {
     members: Table<Member>,
     /// Bytes of the members' blocks.
     block_bytes: usize,
+    /// Where an image is that is made of it.
+    saving: Option<Box<Saving>>,
 }
 
 impl LargeSet {
@@ -44,15 +47,28 @@ impl LargeSet {
         }
         self.block_bytes += Member::block_bytes(member.len());
         self.members.insert(hash, Member::new(member));
+        if let Some(saving) = &mut self.saving {
+            saving.added(hash, member);
+        }
         true
     }
 
     /// Removes `member`; whether it was there.
     pub fn remove(&mut self, member: &[u8]) -> bool {
-        let Some(position) = self.members.find(hash_key(member), member) else { return false };
+        let hash = hash_key(member);
+        let Some(position) = self.members.find(hash, member) else { return false };
+        self.remove_at(hash, position);
+        true
+    }
+
+    fn remove_at(&mut self, hash: u64, position: Position) -> Member {
+        if let Some(saving) = &mut self.saving {
+            let member = self.members.at(position);
+            saving.before_change(hash, member, |out| save_bytes(member, out));
+        }
         let removed = self.members.remove(position);
         self.block_bytes -= Member::block_bytes(removed.bytes().len());
-        true
+        removed
     }
 
     /// The members, in no order that lasts.
@@ -68,9 +84,9 @@ impl LargeSet {
     /// Takes out a member chosen with equal chance for each, and shows it to `visit`.
     pub fn pop_random(&mut self, random: impl FnMut(usize) -> usize, visit: impl FnOnce(&[u8])) {
         let Some(chosen) = self.members.random(random) else { return };
-        let Some(position) = self.members.find(hash_key(chosen), chosen) else { return };
-        let removed = self.members.remove(position);
-        self.block_bytes -= Member::block_bytes(removed.bytes().len());
+        let hash = hash_key(chosen);
+        let Some(position) = self.members.find(hash, chosen) else { return };
+        let removed = self.remove_at(hash, position);
         visit(removed.bytes());
     }
 
@@ -96,6 +112,37 @@ impl LargeSet {
         });
         self.block_bytes -= freed_bytes;
         empty
+    }
+
+    /// Begins to save the members, all that are there now.
+    pub(crate) fn begin_saving(&mut self, parts: SharedParts) {
+        self.saving = Some(Box::new(Saving::new(parts)));
+    }
+
+    /// Saves some more; true when all are saved.
+    pub(crate) fn save_some(&mut self, budget: Budget) -> bool {
+        Saving::advance(&mut self.saving, &self.members, budget, |member, ahead, out| {
+            let saves = !ahead.contains(member);
+            if saves {
+                save_bytes(member, out);
+            }
+            saves
+        })
+    }
+
+    /// Gives what saves each element.
+    pub(crate) fn save_all(&self, mut save: impl FnMut(&dyn Fn(&mut Vec<u8>))) {
+        self.iter().for_each(|element| save(&|out| save_bytes(element, out)));
+    }
+
+    /// Stops saving.
+    pub(crate) fn stop_saving(&mut self) {
+        self.saving = None;
+    }
+
+    /// What is saved of it, while that goes on.
+    pub(crate) fn parts(&self) -> Option<&SharedParts> {
+        self.saving.as_ref().map(|saving| &saving.parts)
     }
 
     /// Bytes of memory it holds, about.

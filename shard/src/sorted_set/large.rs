@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use crate::hash_key;
+use crate::image::parts::{Budget, Saving, SharedParts, save_bytes};
 use crate::ordered::{Keys, OrderTree};
 use crate::packed::Element;
 use crate::sorted_set::packed::Pairs;
@@ -27,6 +28,13 @@ pub struct LargeSortedSet {
     table: Table<Scored>,
     order: OrderTree<Place>,
     block_bytes: usize,
+    /// Where an image is that is made of it.
+    saving: Option<Box<Saving>>,
+}
+
+fn save_scored(scored: ScoredRef<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(&scored.score().to_le_bytes());
+    save_bytes(scored.member(), out);
 }
 
 /// Compares two places of a tree.
@@ -79,7 +87,7 @@ impl From<Scores> for LargeSortedSet {
             order.insert(place, by_place!());
         }
         let block_bytes = scores.table.iter().map(ScoredRef::block_bytes).sum();
-        LargeSortedSet { table: scores.table, order, block_bytes }
+        LargeSortedSet { table: scores.table, order, block_bytes, saving: None }
     }
 }
 
@@ -110,6 +118,37 @@ impl LargeSortedSet {
     pub fn reclaim(&mut self, budget: usize) -> bool {
         let drained = self.table.drain_some(budget, drop);
         self.order.reclaim(budget, |_| {}) && drained
+    }
+
+    /// Begins to save the members, all that are there now.
+    pub(crate) fn begin_saving(&mut self, parts: SharedParts) {
+        self.saving = Some(Box::new(Saving::new(parts)));
+    }
+
+    /// Saves some more; true when all are saved.
+    pub(crate) fn save_some(&mut self, budget: Budget) -> bool {
+        Saving::advance(&mut self.saving, &self.table, budget, |scored, ahead, out| {
+            let saves = !ahead.contains(scored.member());
+            if saves {
+                save_scored(scored, out);
+            }
+            saves
+        })
+    }
+
+    /// Gives what saves each element.
+    pub(crate) fn save_all(&self, mut save: impl FnMut(&dyn Fn(&mut Vec<u8>))) {
+        self.table.iter().for_each(|element| save(&|out| save_scored(element, out)));
+    }
+
+    /// Stops saving.
+    pub(crate) fn stop_saving(&mut self) {
+        self.saving = None;
+    }
+
+    /// What is saved of it, while that goes on.
+    pub(crate) fn parts(&self) -> Option<&SharedParts> {
+        self.saving.as_ref().map(|saving| &saving.parts)
     }
 
     /// Bytes of memory it holds, about.
@@ -160,6 +199,7 @@ impl LargeSortedSet {
         if score == current {
             return Ok(Some(Updated { effect: Effect::None, score: current }));
         }
+        self.save_before_change(hash, position);
         self.order.remove(&self.table.at(position).place(), by_place!());
         self.table.at_mut(position).set_score(score);
         self.order.insert(self.table.at(position).place(), by_place!());
@@ -179,11 +219,24 @@ impl LargeSortedSet {
         let added = self.table.at(position);
         self.block_bytes += added.block_bytes();
         self.order.insert(added.place(), by_place!());
+        if let Some(saving) = &mut self.saving {
+            saving.added(hash, member);
+        }
+    }
+
+    /// The member at `position` is about to change, or to be removed.
+    #[inline]
+    fn save_before_change(&mut self, hash: u64, position: Position) {
+        if let Some(saving) = &mut self.saving {
+            save_before_change(saving, &self.table, hash, position);
+        }
     }
 
     /// Removes a member; whether it was there.
     pub fn remove(&mut self, member: &[u8]) -> bool {
-        let Some(position) = self.table.find(hash_key(member), member) else { return false };
+        let hash = hash_key(member);
+        let Some(position) = self.table.find(hash, member) else { return false };
+        self.save_before_change(hash, position);
         self.order.remove(&self.table.at(position).place(), by_place!());
         remove_block(&mut self.table, &mut self.block_bytes, position);
         true
@@ -191,11 +244,15 @@ impl LargeSortedSet {
 
     /// Removes the members of a range of ranks.
     pub fn remove_ranks(&mut self, ranks: Range<usize>) {
-        let LargeSortedSet { table, order, block_bytes } = self;
+        let LargeSortedSet { table, order, block_bytes, saving } = self;
         order.remove_range(ranks, |place| {
             // SAFETY: the place was in the tree until now, so its block is still in the table.
             let member = unsafe { place.member() };
-            if let Some(position) = table.find(hash_key(member), member) {
+            let hash = hash_key(member);
+            if let Some(position) = table.find(hash, member) {
+                if let Some(saving) = saving {
+                    save_before_change(saving, table, hash, position);
+                }
                 remove_block(table, block_bytes, position);
             }
         });
@@ -229,6 +286,11 @@ impl LargeSortedSet {
     pub fn scan<'a>(&'a self, from: u64, count: usize, mut visit: impl FnMut(&'a [u8], f64)) -> Option<u64> {
         self.table.scan(from, count, false, |scored| visit(scored.member(), scored.score())).1
     }
+}
+
+fn save_before_change(saving: &mut Saving, table: &Table<Scored>, hash: u64, position: Position) {
+    let scored = table.at(position);
+    saving.before_change(hash, scored.member(), |out| save_scored(scored, out));
 }
 
 #[inline]
