@@ -63,10 +63,20 @@ impl Connection {
     }
 
     /// Sends the batch and waits for its replies. The replies must fit the socket's buffers, and be lines, bulk strings
-    /// or arrays of lines; the first error among them is returned.
+    /// or arrays of them; the first error among them is returned.
     pub fn send(&mut self, batch: &Batch) -> Result<()> {
-        self.stream.write_all(&batch.bytes).map_err(|error| error.to_string())?;
-        let mut missing = batch.commands;
+        self.write(batch)?;
+        self.read(batch.commands)
+    }
+
+    /// Sends the batch.
+    pub fn write(&mut self, batch: &Batch) -> Result<()> {
+        self.stream.write_all(&batch.bytes).map_err(|error| error.to_string())
+    }
+
+    /// Waits for so many replies, or messages; the first error among them is returned. Nothing may come behind them.
+    pub fn read(&mut self, replies: usize) -> Result<()> {
+        let mut missing = replies;
         let mut filled = 0;
         let mut failed = None;
         while missing > 0 {
@@ -109,7 +119,7 @@ fn reply_len(bytes: &[u8]) -> Option<usize> {
         b'*' => {
             let mut len = line;
             for _ in 0..announced()?.max(0) {
-                len += reply_len(&bytes[len..])?;
+                len += reply_len(bytes.get(len..)?)?;
             }
             len
         }

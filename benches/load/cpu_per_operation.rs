@@ -10,7 +10,7 @@ use crate::{Effort, Result};
 /// Keys that the string commands choose from. All of them are there before anything is measured.
 const KEYS: usize = 1_000_000;
 
-const CLIENTS: usize = 50;
+pub(crate) const CLIENTS: usize = 50;
 
 /// Hash slots of a cluster.
 const SLOTS: usize = 16_384;
@@ -22,30 +22,30 @@ const KEYS_A_SLOT: usize = 16;
 /// SETs of keys chosen at random, four for each key: all but one key in fifty are set then.
 const CLUSTER_FILL_REQUESTS: usize = 4 * SLOTS * KEYS_A_SLOT;
 
-const CPU_COLUMNS: [&str; 9] =
+pub(crate) const CPU_COLUMNS: [&str; 9] =
     ["case", "pipeline", "Redis µs", "Ruvio µs", "ratio", "target", "met", "Redis k/s", "Ruvio k/s"];
 
-fn cpu_us(sample: &Sample) -> f64 {
+pub(crate) fn cpu_us(sample: &Sample) -> f64 {
     sample.cpu_us
 }
 
-fn thousands_a_second(sample: &Sample) -> f64 {
+pub(crate) fn thousands_a_second(sample: &Sample) -> f64 {
     sample.speed.requests_a_second / 1000.0
 }
 
 /// Redis, where it is installed, and Ruvio with this many shards.
-struct Pair {
+pub(crate) struct Pair {
     redis: Option<Server>,
     ruvio: Server,
 }
 
 impl Pair {
-    fn start(programs: &Programs, shards: u16) -> Result<Pair> {
+    pub(crate) fn start(programs: &Programs, shards: u16) -> Result<Pair> {
         Ok(Pair { redis: programs.start(Kind::Redis)?, ruvio: start_ruvio(programs, shards)? })
     }
 
     /// Redis first. With Ruvio alone there are no ratios.
-    fn servers(&self) -> Vec<&Server> {
+    pub(crate) fn servers(&self) -> Vec<&Server> {
         self.redis.iter().chain([&self.ruvio]).collect()
     }
 
@@ -53,7 +53,7 @@ impl Pair {
         self.servers().into_iter().try_for_each(|server| set_keys(server, count))
     }
 
-    fn flush(&self) -> Result<()> {
+    pub(crate) fn flush(&self) -> Result<()> {
         self.servers().into_iter().try_for_each(|server| server.connect()?.call(&["FLUSHALL"]))
     }
 
@@ -72,7 +72,14 @@ impl Pair {
     }
 
     /// Measures a load and adds a row of [`CPU_COLUMNS`].
-    fn measure_cpu(&self, table: &mut Table, name: &str, load: Load, target: Target, effort: Effort) -> Result<()> {
+    pub(crate) fn measure_cpu(
+        &self,
+        table: &mut Table,
+        name: &str,
+        load: Load,
+        target: Target,
+        effort: Effort,
+    ) -> Result<()> {
         let rounds = self.run(load, effort)?;
         let (redis, ruvio) = self.medians(&rounds, cpu_us);
         let (redis_speed, ruvio_speed) = self.medians(&rounds, thousands_a_second);
@@ -105,7 +112,7 @@ fn start_ruvio(programs: &Programs, shards: u16) -> Result<Server> {
     server.ok_or_else(|| "Ruvio is not installed".into())
 }
 
-fn load(test: Test, requests: usize, pipeline: usize, keys: usize) -> Load {
+pub(crate) fn load(test: Test, requests: usize, pipeline: usize, keys: usize) -> Load {
     Load { test, requests, pipeline, clients: CLIENTS, keys, cluster: false }
 }
 

@@ -8,8 +8,11 @@ use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 
+mod checkpoint_latency;
+mod commands;
 mod connection;
 mod cpu_per_operation;
+mod durability;
 mod keys;
 mod longest_pause;
 mod machine;
@@ -38,6 +41,12 @@ enum Section {
     Memory,
     /// Longest pause while keys are loaded.
     Pause,
+    /// CPU time an operation: bitmaps, geo, whole collections, transactions, publishing; hand-over to who waits.
+    Commands,
+    /// What durability costs, and how long a start takes.
+    Durability,
+    /// Latency of reads during a checkpoint.
+    Checkpoint,
 }
 
 /// Measures Ruvio against its targets, beside Redis where redis-server is installed.
@@ -52,7 +61,7 @@ struct Arguments {
         long,
         value_enum,
         value_delimiter = ',',
-        default_value = "strings,collections,shards,connection,memory,pause"
+        default_value = "strings,collections,shards,connection,memory,pause,commands,durability,checkpoint"
     )]
     only: Vec<Section>,
     /// Rounds that count, behind one that warms up [default: 3, with --quick 1]
@@ -121,6 +130,20 @@ fn run(arguments: &Arguments) -> Result<()> {
     }
     if wanted(Section::Pause) {
         longest_pause::measure(&programs, effort)?.print();
+    }
+    if wanted(Section::Commands) {
+        commands::cpu(&programs, effort)?.print();
+        commands::hand_over(&programs, effort)?.print();
+        commands::large_set(&programs, effort)?.print();
+    }
+    if wanted(Section::Durability) {
+        durability::cost(&programs, effort)?.print();
+        durability::always(&programs, effort)?.print();
+        durability::refused(&programs, effort)?.print();
+        durability::recovery(&programs, effort)?.print();
+    }
+    if wanted(Section::Checkpoint) {
+        checkpoint_latency::measure(&programs, effort)?.print();
     }
     Ok(())
 }

@@ -11,17 +11,30 @@ use tempfile::TempDir;
 use crate::Result;
 use crate::connection::Connection;
 
-const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a start may take, with all that is read then.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Which server to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Redis, nothing persisted.
     Redis,
-    /// Ruvio with this many shards.
+    /// Redis with its append-only file.
+    RedisAppending {
+        /// Its `appendfsync`.
+        fsync: &'static str,
+    },
+    /// Ruvio with this many shards, nothing persisted.
     Ruvio {
         /// Shards, a core each.
         shards: u16,
+    },
+    /// Ruvio with its log.
+    RuvioLogging {
+        /// Shards, a core each.
+        shards: u16,
+        /// Its `--durability`.
+        durability: &'static str,
     },
 }
 
@@ -61,27 +74,34 @@ impl Programs {
     /// Starts a server and waits until it answers; `None` for Redis where it is not installed.
     pub fn start(&self, kind: Kind) -> Result<Option<Server>> {
         let directory = TempDir::with_prefix("ruvio-load-").map_err(|error| format!("no temporary folder: {error}"))?;
-        let (mut command, port) = match kind {
-            Kind::Redis => {
-                let Some(redis) = &self.redis else { return Ok(None) };
-                let port = free_ports(1)?;
-                let mut command = Command::new(redis);
-                command.args(["--port", &port.to_string(), "--save", "", "--appendonly", "no"]);
-                (command, port)
-            }
-            Kind::Ruvio { shards } => {
-                let port = free_ports(shards + 1)?;
-                let mut command = Command::new(&self.ruvio);
-                command.args(["--port", &port.to_string(), "--shard-port-base", &(port + 1).to_string()]);
-                command
-                    .args(["--durability", "memory", "--shards", &shards.to_string(), "--dir"])
-                    .arg(directory.path().join("data"));
-                (command, port)
-            }
+        let redis = |appending: &[&str]| {
+            let Some(redis) = &self.redis else { return Result::Ok(None) };
+            let port = free_ports(1)?;
+            let mut command = Command::new(redis);
+            command.args(["--port", &port.to_string(), "--save", ""]).args(appending);
+            Ok(Some((command, port)))
         };
+        let ruvio = |shards: u16, durability| {
+            let port = free_ports(shards + 1)?;
+            let mut command = Command::new(&self.ruvio);
+            command.args(["--port", &port.to_string(), "--shard-port-base", &(port + 1).to_string()]);
+            command.args(["--durability", durability, "--shards", &shards.to_string(), "--dir"]);
+            command.arg(directory.path().join("data"));
+            Result::Ok(Some((command, port)))
+        };
+        let found = match kind {
+            Kind::Redis => redis(&["--appendonly", "no"])?,
+            // Its file grows as ours does: nothing is rewritten meanwhile.
+            Kind::RedisAppending { fsync } => {
+                redis(&["--appendonly", "yes", "--appendfsync", fsync, "--auto-aof-rewrite-percentage", "0"])?
+            }
+            Kind::Ruvio { shards } => ruvio(shards, "memory")?,
+            Kind::RuvioLogging { shards, durability } => ruvio(shards, durability)?,
+        };
+        let Some((mut command, port)) = found else { return Ok(None) };
         command.current_dir(directory.path()).stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;
-        let mut server = Server { child, port, _directory: directory };
+        let mut server = Server { child, command, port, _directory: directory };
         server.wait_until_it_answers()?;
         Ok(Some(server))
     }
@@ -99,6 +119,7 @@ fn free_ports(count: u16) -> Result<u16> {
 /// A running server, killed when this value goes.
 pub struct Server {
     child: Child,
+    command: Command,
     port: u16,
     _directory: TempDir,
 }
@@ -117,6 +138,15 @@ impl Server {
     /// A new connection.
     pub fn connect(&self) -> Result<Connection> {
         Connection::open(self.port)
+    }
+
+    /// Kills it and starts it again on the same files; how long it takes until it answers.
+    pub fn restart(&mut self) -> Result<Duration> {
+        self.child.kill().and_then(|()| self.child.wait()).map_err(|error| error.to_string())?;
+        let begin = Instant::now();
+        self.child = self.command.spawn().map_err(|error| format!("{:?}: {error}", self.command))?;
+        self.wait_until_it_answers()?;
+        Ok(begin.elapsed())
     }
 
     fn wait_until_it_answers(&mut self) -> Result<()> {

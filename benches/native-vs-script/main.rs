@@ -27,6 +27,7 @@ mod redis_benchmark;
 #[expect(dead_code, reason = "the load harness uses the rest")]
 #[path = "../load/rounds.rs"]
 mod rounds;
+#[expect(dead_code, reason = "the load harness uses the rest")]
 #[path = "../load/server.rs"]
 mod server;
 #[expect(dead_code, reason = "the load harness uses the rest")]

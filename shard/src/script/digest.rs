@@ -25,11 +25,13 @@ impl Digest {
         if text.len() != Self::HEX_LEN {
             return None;
         }
-        let mut bytes = [0; Self::BYTES];
+        let (mut bytes, mut all) = ([0; Self::BYTES], 0);
         for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
-            *byte = (nibble(pair[0])? << 4) | nibble(pair[1])?;
+            let (high, low) = (NIBBLES[usize::from(pair[0])], NIBBLES[usize::from(pair[1])]);
+            all |= high | low;
+            *byte = (high << 4) | low;
         }
-        Some(Digest(bytes))
+        (all & NO_DIGIT == 0).then_some(Digest(bytes))
     }
 
     /// The text form.
@@ -55,14 +57,21 @@ impl From<[u8; Digest::BYTES]> for Digest {
     }
 }
 
-fn nibble(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        b'A'..=b'F' => Some(digit - b'A' + 10),
-        _ => None,
+/// What a byte stands for that is no hexadecimal digit.
+const NO_DIGIT: u8 = 0x80;
+
+/// The value of each byte as a hexadecimal digit.
+const NIBBLES: [u8; 256] = {
+    let mut nibbles = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < 16 {
+        let digit = b"0123456789abcdef"[value];
+        nibbles[digit as usize] = value as u8;
+        nibbles[digit.to_ascii_uppercase() as usize] = value as u8;
+        value += 1;
     }
-}
+    nibbles
+};
 
 impl fmt::Display for Digest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

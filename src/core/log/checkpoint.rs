@@ -53,6 +53,8 @@ pub struct Checkpoints {
     told: Vec<Told>,
     /// The one under way.
     current: Option<Checkpoint>,
+    /// Whether the image of one that failed is still walked over, so that all entries get the same mark.
+    is_clearing: bool,
     /// The position of the log at the last one.
     pub position: u64,
     /// Bytes of the last one.
@@ -105,7 +107,7 @@ impl Core {
         let Some(log) = &self.log else { return };
         let is_renewal = log.writer.trouble().is_some() && log.writer.wants_renewal(now_ms);
         let is_between = log.checkpoints.wanted && log.writer.buffer.is_empty() && !log.writer.is_broken();
-        if (is_renewal || is_between) && log.checkpoints.current.is_none() {
+        if (is_renewal || is_between) && log.checkpoints.current.is_none() && !log.checkpoints.is_clearing {
             self.begin_checkpoint_now(is_renewal);
         }
     }
@@ -147,15 +149,26 @@ impl Core {
     /// Whether there is something to do for a checkpoint now.
     #[inline]
     pub(in crate::core) fn has_checkpoint_work(&self) -> bool {
-        self.log.as_ref().and_then(|log| log.checkpoints.current.as_ref()).is_some_and(|checkpoint| {
-            checkpoint.refused.is_none() && (checkpoint.writer.is_some() || !checkpoint.is_image_done)
+        self.log.as_ref().is_some_and(|log| match &log.checkpoints.current {
+            Some(checkpoint) => {
+                checkpoint.refused.is_none() && (checkpoint.writer.is_some() || !checkpoint.is_image_done)
+            }
+            None => log.checkpoints.is_clearing,
         })
     }
 
     /// Saves a little more, and hands it over; true while there is more to do now.
     pub(in crate::core) fn advance_checkpoint(&mut self) -> bool {
-        let Some(checkpoint) = self.log.as_mut().and_then(|log| log.checkpoints.current.as_mut()) else { return false };
+        let Some(log) = &mut self.log else { return false };
         let keys = &mut self.shard.keys;
+        let Some(checkpoint) = &mut log.checkpoints.current else {
+            if log.checkpoints.is_clearing && keys.advance_image(STEP) {
+                keys.end_image();
+                log.checkpoints.is_clearing = false;
+                self.begin_checkpoint();
+            }
+            return self.has_checkpoint_work();
+        };
         if !checkpoint.is_image_done && keys.image().is_some_and(|image| image.waiting_bytes() < WAITING_BYTES) {
             checkpoint.is_image_done = keys.advance_image(STEP);
         }
@@ -225,12 +238,13 @@ impl Core {
         let now_ms = self.now_ms;
         let Some(log) = &mut self.log else { return };
         let Some(checkpoint) = log.checkpoints.current.take() else { return };
-        if !checkpoint.is_image_done {
+        if checkpoint.is_image_done {
+            self.shard.keys.end_image();
+        } else {
             // All entries have to get the same mark before another one can begin.
             self.shard.keys.abandon_image();
-            while !self.shard.keys.advance_image(usize::MAX) {}
+            log.checkpoints.is_clearing = true;
         }
-        self.shard.keys.end_image();
         if checkpoint.is_renewal {
             log.writer.end_renewal(result.is_ok(), now_ms);
         }
