@@ -42,7 +42,7 @@ pub fn cpu(programs: &Programs, effort: Effort) -> Result<Table> {
         })?;
     }
     for (name, words, requests) in [
-        ("SETBIT", &["SETBIT", "bits", "__rand_int__", "1"][..], 1_000_000),
+        ("SETBIT", &["SETBIT", "bits:__rand_int__", "100", "1"][..], 1_000_000),
         ("PFADD", &["PFADD", "hyperloglog", "element:__rand_int__"], 1_000_000),
         ("GEOADD", &["GEOADD", "places", "13.361389", "38.115556", "place:__rand_int__"], 600_000),
         ("HGETALL of 20 fields", &["HGETALL", "hash"], 500_000),

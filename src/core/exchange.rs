@@ -234,6 +234,11 @@ impl Core {
             }
         }
         batch.replies = replies;
+        self.keep_batch(batch);
+    }
+
+    /// Keeps a batch for the next use.
+    pub(super) fn keep_batch(&mut self, mut batch: Box<Batch>) {
         batch.reset();
         if self.spare_batches.len() < SPARE_BATCHES {
             self.spare_batches.push(batch);

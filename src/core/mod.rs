@@ -33,6 +33,7 @@ use self::serve::Planned;
 use self::subscriber_counts::Receivers;
 use self::subscriptions::Subscribers;
 use self::tracking::Tracked;
+use self::transaction::Queue;
 use self::waiting::Waiting;
 use self::watch::Watches;
 use crate::configuration::Configuration;
@@ -128,6 +129,12 @@ pub struct Core {
     outboxes: Vec<Outbox>,
     #[expect(clippy::vec_box, reason = "batches travel boxed; keeping the box saves an allocation a batch")]
     spare_batches: Vec<Box<Batch>>,
+    /// Empty queues of transactions, with room.
+    #[expect(
+        clippy::vec_box,
+        reason = "a client holds its queue boxed; keeping the box saves an allocation a transaction"
+    )]
+    spare_queues: Vec<Box<Queue>>,
     spare_buffers: Vec<Vec<u8>>,
     to_flush: Vec<ClientKey>,
     to_resume: Vec<ClientKey>,
@@ -233,6 +240,7 @@ impl Core {
             listeners,
             outboxes: (0..shards).map(|_| Outbox::default()).collect(),
             spare_batches: Vec::new(),
+            spare_queues: Vec::new(),
             spare_buffers: Vec::new(),
             to_flush: Vec::new(),
             to_resume: Vec::new(),

@@ -23,6 +23,16 @@ use super::waiting::Place;
 use crate::commands::{mode_after, selected_database};
 use crate::registry::{Registered, Run, Slots};
 
+/// Room of a queue that is kept for the next transaction: for words in bytes, and for how many.
+const KEPT_BYTES: usize = 16 << 10;
+const KEPT_WORDS: usize = 1 << 10;
+
+/// The longest header of an array, in bytes.
+const HEADER_BYTES: usize = 16;
+
+/// Queues that are kept.
+const SPARE_QUEUES: usize = 16;
+
 /// A command of a transaction.
 struct Queued {
     command: &'static Registered,
@@ -73,6 +83,16 @@ impl Queue {
     pub(super) fn fail(&mut self) {
         self.failed = true;
     }
+
+    /// Empties it for the next transaction; false where it has more room than should be kept.
+    fn reset(&mut self) -> bool {
+        self.commands.clear();
+        self.bytes.clear();
+        self.ranges.clear();
+        self.place = None;
+        self.failed = false;
+        self.bytes.capacity() <= KEPT_BYTES && self.ranges.capacity() <= KEPT_WORDS
+    }
 }
 
 /// Where the keys of a command, of a transaction or of a watch are: in one slot, or at least on one core.
@@ -93,7 +113,7 @@ impl KeyPlace {
 
 /// A transaction under way on the client's core.
 pub struct Execution {
-    queue: Queue,
+    queue: Box<Queue>,
     /// The next command and its first range.
     next: usize,
     next_range: usize,
@@ -200,10 +220,16 @@ impl Core {
         match self.clients.get_mut(key) {
             Some(client) if client.transaction.is_some() => Err(CommandError::new("ERR MULTI calls can not be nested")),
             Some(client) => {
-                client.transaction = Some(Box::default());
+                client.transaction = Some(self.spare_queues.pop().unwrap_or_default());
                 Ok(())
             }
             None => Ok(()),
+        }
+    }
+
+    fn keep_queue(&mut self, mut queue: Box<Queue>) {
+        if self.spare_queues.len() < SPARE_QUEUES && queue.reset() {
+            self.spare_queues.push(queue);
         }
     }
 
@@ -268,7 +294,7 @@ impl Core {
         client.waiting = true;
         client.executing = true;
         client.execution = Some(Box::new(Execution {
-            queue: *queue,
+            queue,
             next: 0,
             next_range: 0,
             owner,
@@ -293,6 +319,7 @@ impl Core {
                 client.waiting = client.gathers();
                 client.end_execution();
                 self.want_resume(key);
+                self.keep_queue(execution.queue);
                 return;
             }
             if execution.begun && is_whole_process(execution.queue.commands[execution.next].command) {
@@ -300,7 +327,9 @@ impl Core {
                 continue;
             }
             let watcher = std::mem::take(&mut execution.watched).then_some(client.id);
-            let batch = Box::new(execution.batch(key, client, self.number, self.process.options.databases));
+            let mut batch = self.spare_batches.pop().unwrap_or_default();
+            batch.from = self.number as u16;
+            execution.fill(&mut batch, key, client, self.process.options.databases);
             let needs_memory =
                 !execution.begun && execution.queue.commands().any(|command| command.spec.flags.has(Flags::DENY_OOM));
             let part = Part { client: key, watcher, batch, needs_memory, aborted: None };
@@ -418,7 +447,7 @@ impl Core {
         let Some(client) = self.clients.get_mut(key) else { return false };
         let protocol = client.protocol;
         let Some(mut execution) = client.execution.take() else { return false };
-        let mut encoded = Vec::new();
+        let mut encoded = Vec::with_capacity(part.batch.replies.len() + HEADER_BYTES);
         if part.aborted.is_some() {
             let mut reply = Reply::new(&mut encoded, protocol);
             match &refusal {
@@ -460,9 +489,11 @@ impl Core {
             }
         }
         self.reply_in_order(key, &mut encoded);
-        for (_, entry) in part.batch.slow {
+        let mut batch = part.batch;
+        for (_, entry) in batch.slow.drain(..) {
             self.log_slow(entry, key);
         }
+        self.keep_batch(batch);
         let Some(client) = self.clients.get_mut(key) else { return false };
         // A command of the server may have ended its own waiting.
         client.waiting = true;
@@ -517,10 +548,8 @@ impl Execution {
                 || self.queue.commands.get(self.next).is_some_and(|queued| is_whole_process(queued.command)))
     }
 
-    /// The commands on keys before the next command that works on every core.
-    fn batch(&self, key: ClientKey, client: &Client, home: usize, databases: usize) -> Batch {
-        let mut batch = Batch::default();
-        batch.from = home as u16;
+    /// Adds the commands on keys before the next command that works on every core.
+    fn fill(&self, batch: &mut Batch, key: ClientKey, client: &Client, databases: usize) {
         let mut mode = client.tracking.as_ref().map(|tracking| tracking.mode);
         let mut range = self.next_range;
         let mut database = client.database;
@@ -550,6 +579,5 @@ impl Execution {
                 _ => mode = mode_after(queued.command.spec.name, args, mode),
             }
         }
-        batch
     }
 }
