@@ -20,6 +20,7 @@ use super::Core;
 use super::client::ClientKey;
 use super::execute::Caller;
 use super::mailbox::{Message, Task};
+use super::waiting::Place;
 use crate::configuration::Hears;
 use crate::functions::{LibrarySet, LoadingHost};
 use crate::registry::ScriptCommand;
@@ -45,6 +46,8 @@ pub struct Scripts {
 pub struct Running {
     /// What it is.
     pub kind: ScriptKind,
+    /// Who has it run.
+    pub caller: Place,
     /// The words that called it, once it has run for so long that others may ask.
     pub words: OwnedArgs,
     /// The core's clock when it began.
@@ -286,6 +289,7 @@ impl Core {
         let started = self.clock.raw();
         self.scripts.running = Some(Running {
             kind,
+            caller: caller.place,
             words: OwnedArgs::new(),
             started,
             served: started,
@@ -422,7 +426,7 @@ impl Core {
 
     /// Whether the client at `place` may use keys in several slots. Only clients of the shared port have commands
     /// forwarded.
-    fn lets_cross_slots(&self, place: super::waiting::Place) -> bool {
+    fn lets_cross_slots(&self, place: Place) -> bool {
         if place.core == self.number {
             self.may_cross_slots(place.client)
         } else {
