@@ -27,8 +27,8 @@ pub static DIFFERENCES: &[(&str, &str)] = &[
         "Runs on the shard that owns the keys, and waits only for scripts of the same shard. A script's keys, declared or not, \
          are in one slot, or with the flag `allow-cross-slot-keys` or `--cross-slot allow` on one shard. `DBSIZE`, `KEYS`, \
          `SCAN`, `RANDOMKEY`, `FLUSHDB`, `FLUSHALL`, `INFO` and `MEMORY` speak for that shard in a script; `SWAPDB` is refused \
-         in one where there are several shards. While a script runs for longer than `busy-reply-threshold`, only commands that \
-         need its shard are answered `BUSY`.",
+         in one where there are several shards. `redis.set_repl` leaves nothing out of the log. While a script runs for longer \
+         than `busy-reply-threshold`, only commands that need its shard are answered `BUSY`.",
     ),
     (
         "script|kill function|kill",
