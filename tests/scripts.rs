@@ -510,3 +510,25 @@ fn a_script_that_runs_again_and_again_takes_no_more_memory() {
     let after = in_use();
     assert!(after <= before + 4, "{before} KiB before, {after} after");
 }
+
+#[test]
+fn of_what_was_evaluated_the_scripts_used_last_stay() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    let digests: Vec<String> = ["return 1", "return 2", "return 3", "return 500", "return 1000"]
+        .iter()
+        .map(|body| connection.call(&["EVAL", "return redis.sha1hex(ARGV[1])", "0", body]).text().to_owned())
+        .collect();
+    connection.pipeline(["SCRIPT FLUSH", "CONFIG RESETSTAT", "SCRIPT LOAD \"return 'loaded'\""]);
+    let lines: Vec<String> = (1..=500).map(|number| format!("EVAL \"return {number}\" 0")).collect();
+    connection.pipeline(lines.iter().map(String::as_str));
+    connection.pipeline(["EVAL \"return 1\" 0", &format!("EVALSHA {} 0", digests[1]), "EVAL \"return 1000\" 0"]);
+    let mut exists = vec!["SCRIPT", "EXISTS"];
+    exists.extend(digests.iter().map(String::as_str));
+    assert_eq!(integers(&connection.call(&exists)), [1, 1, 0, 1, 1]);
+    // What was loaded is none of the 500.
+    assert_eq!(server.info_number("number_of_cached_scripts"), 501);
+    assert_eq!(server.info_number("evicted_scripts"), 1);
+    connection.call(&["CONFIG", "RESETSTAT"]);
+    assert_eq!(server.info_number("evicted_scripts"), 0);
+}

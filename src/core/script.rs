@@ -111,7 +111,7 @@ impl Core {
             return Ok(script);
         }
         self.engine()?.load(digest, body)?;
-        let script = self.process.scripts.add(digest, body, stays, self.now_ms)?;
+        let script = self.process.scripts.add(digest, body, stays, self.clock.raw())?;
         self.scripts.known.insert(digest, Arc::clone(&script));
         Ok(script)
     }
@@ -235,10 +235,7 @@ impl Core {
             }
         };
         let (flags, has_flags) = match &found {
-            Found::Script(script) => {
-                script.note_use(self.now_ms);
-                (script.flags, script.has_flags)
-            }
+            Found::Script(script) => (script.flags, script.has_flags),
             Found::Function(_, flags) => (*flags, true),
         };
         let has_room = self.configuration.settings.maxmemory == 0 || self.shard.make_room();
@@ -282,11 +279,14 @@ impl Core {
         caller: Caller,
         out: &mut Vec<u8>,
     ) -> Option<CommandError> {
+        let started = self.clock.raw();
         let kind = match &prepared.found {
-            Found::Script(_) => ScriptKind::Script,
+            Found::Script(script) => {
+                script.note_use(started);
+                ScriptKind::Script
+            }
             Found::Function(..) => ScriptKind::Function,
         };
-        let started = self.clock.raw();
         self.scripts.running = Some(Running {
             kind,
             caller: caller.place,
