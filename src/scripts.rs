@@ -4,7 +4,7 @@
 //! `EVAL` was called with, only the scripts used last stay.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ruvio_shard::error::CommandError;
@@ -24,7 +24,8 @@ pub struct Script {
     /// Whether its first line says anything (`#!lua`).
     pub has_flags: bool,
     stays: AtomicBool,
-    last_used_ms: AtomicI64,
+    /// The reading of the cores' clock: many scripts are used in one millisecond.
+    last_used: AtomicU64,
     forgotten: AtomicBool,
 }
 
@@ -35,10 +36,10 @@ impl Script {
         self.forgotten.load(Ordering::Relaxed)
     }
 
-    /// Notes that it is used now.
+    /// Notes that it is used now, by the reading of a core's clock.
     #[inline]
-    pub fn note_use(&self, now_ms: i64) {
-        self.last_used_ms.store(now_ms, Ordering::Relaxed);
+    pub fn note_use(&self, now: u64) {
+        self.last_used.store(now, Ordering::Relaxed);
     }
 }
 
@@ -63,7 +64,7 @@ impl ScriptCache {
     }
 
     /// Adds a script that compiles. One that does not stay may push out the one that was not used for longest.
-    pub fn add(&self, digest: Digest, body: &[u8], stays: bool, now_ms: i64) -> Result<Arc<Script>, CommandError> {
+    pub fn add(&self, digest: Digest, body: &[u8], stays: bool, now: u64) -> Result<Arc<Script>, CommandError> {
         let header = script::header(body)?;
         let mut scripts = self.lock();
         if let Some(script) = scripts.get(&digest) {
@@ -79,7 +80,7 @@ impl ScriptCache {
             flags: header.flags,
             has_flags: header.is_shebang,
             stays: AtomicBool::new(stays),
-            last_used_ms: AtomicI64::new(now_ms),
+            last_used: AtomicU64::new(now),
             forgotten: AtomicBool::new(false),
         });
         if !stays && self.evaluated.fetch_add(1, Ordering::Relaxed) >= MOST_EVALUATED {
@@ -94,7 +95,7 @@ impl ScriptCache {
         let oldest = scripts
             .values()
             .filter(|script| !script.stays.load(Ordering::Relaxed))
-            .min_by_key(|script| script.last_used_ms.load(Ordering::Relaxed))
+            .min_by_key(|script| script.last_used.load(Ordering::Relaxed))
             .map(|script| script.digest);
         if let Some(script) = oldest.and_then(|digest| scripts.remove(&digest)) {
             script.forgotten.store(true, Ordering::Relaxed);
@@ -137,6 +138,11 @@ impl ScriptCache {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// Counts anew those that are forgotten to make room.
+    pub fn reset_evicted(&self) {
+        self.evicted.store(0, Ordering::Relaxed);
+    }
+
     /// How many were forgotten to make room.
     pub fn evicted(&self) -> u64 {
         self.evicted.load(Ordering::Relaxed)
@@ -152,7 +158,7 @@ mod tests {
         let cache = ScriptCache::default();
         let body = |number: usize| format!("return {number}").into_bytes();
         let add = |number: usize, stays: bool| {
-            cache.add(Digest::of(&body(number)), &body(number), stays, number as i64).expect("a script without header")
+            cache.add(Digest::of(&body(number)), &body(number), stays, number as u64).expect("a script without header")
         };
         add(0, true);
         let first = add(1, false);

@@ -105,6 +105,22 @@ fn libraries_travel_as_a_dump() {
 }
 
 #[test]
+fn no_library_is_added_when_memory_is_at_its_limit() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    connection.call(&["FUNCTION", "LOAD", LIBRARY]);
+    let dump = connection.call(&["FUNCTION", "DUMP"]).bytes().to_vec();
+    connection.call(&["CONFIG", "SET", "maxmemory", "1"]);
+    let full = "OOM command not allowed when used memory > 'maxmemory'.";
+    assert_eq!(connection.call(&["FUNCTION", "LOAD", "REPLACE", LIBRARY]).error(), full);
+    assert_eq!(connection.call(&["FUNCTION", "DELETE", "tools"]), Value::Simple("OK".into()));
+    assert_eq!(connection.call(&[&b"FUNCTION"[..], b"RESTORE", &dump]).error(), full);
+    assert_eq!(connection.call(&["FUNCTION", "LIST"]).elements().len(), 0);
+    connection.call(&["CONFIG", "SET", "maxmemory", "0"]);
+    assert_eq!(connection.call(&[&b"FUNCTION"[..], b"RESTORE", &dump]), Value::Simple("OK".into()));
+}
+
+#[test]
 fn libraries_survive_a_restart() {
     let mut server =
         Server::with(&Options { shards: 2, arguments: &["--durability", "everysec"], ..Options::default() });

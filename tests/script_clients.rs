@@ -3,8 +3,10 @@
 //! The programs and the packages they need are in `tests/clients`. One that is not installed is passed over with a line
 //! that says so, unless `RUVIO_REQUIRE_CLIENTS=1`.
 
-use crate::support::Server;
-use crate::support::program::{node, node_has, python, python_has, succeed};
+use std::process::Command;
+
+use crate::support::program::{node, node_has, python, python_has, succeed, succeed_around};
+use crate::support::{Options, Server, Value, wait_until};
 
 #[track_caller]
 fn node_program(program: &str, package: &str, argument: &str) {
@@ -19,6 +21,42 @@ fn python_program(mode: &str) {
     if python_has("limits") {
         let server = Server::start();
         succeed(python().arg("python_scripts.py").arg(server.port().to_string()).arg(mode));
+    }
+}
+
+/// Runs a client during which the server ends and starts again, with the same port and data, and knows no script then.
+#[track_caller]
+fn across_a_restart(program: &mut Command, further: &[&str]) {
+    let options = Options { shards: 2, arguments: &["--durability", "always"], ..Options::default() };
+    let mut server = Server::with(&options);
+    let port = server.port().to_string();
+    succeed_around(program.arg(port).args(further), || {
+        assert_eq!(server.info_number("number_of_cached_scripts"), 1);
+        server.kill_and_restart();
+        let mut connection = server.connect();
+        wait_until("the data is read", || !matches!(connection.call(&["DBSIZE"]), Value::Error(_)));
+        assert_eq!(server.info_number("number_of_cached_scripts"), 0);
+    });
+}
+
+#[test]
+fn node_clients_fall_back_to_the_text_after_a_restart() {
+    if node_has("ioredis") {
+        across_a_restart(node().arg("script_restart.js"), &["plain"]);
+    }
+}
+
+#[test]
+fn cluster_aware_node_clients_fall_back_to_the_text_after_a_restart() {
+    if node_has("ioredis") {
+        across_a_restart(node().arg("script_restart.js"), &["cluster"]);
+    }
+}
+
+#[test]
+fn redis_py_falls_back_to_the_text_after_a_restart() {
+    if python_has("redis") {
+        across_a_restart(python().arg("script_restart.py"), &[]);
     }
 }
 

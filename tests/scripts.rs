@@ -369,3 +369,166 @@ fn what_breaks_elsewhere_works() {
         "##,
     );
 }
+
+#[test]
+fn scripts_see_of_the_cluster_and_of_subscribers_what_their_client_sees() {
+    let server = Server::start();
+    let mut subscriber = server.connect();
+    subscriber.call(&["SUBSCRIBE", "news"]);
+    subscriber.call(&["PSUBSCRIBE", "n*"]);
+    subscriber.call(&["SSUBSCRIBE", "{a}shard"]);
+    for mut connection in [server.connect(), server.connect_to_shard(0), server.connect_to_shard(1)] {
+        for command in [
+            "CLUSTER INFO",
+            "CLUSTER SLOTS",
+            "CLUSTER SHARDS",
+            "CLUSTER LINKS",
+            "CLUSTER MYID",
+            "CLUSTER MYSHARDID",
+            "CLUSTER KEYSLOT x",
+            "PUBSUB CHANNELS",
+            "PUBSUB NUMPAT",
+            "PUBSUB NUMSUB news none",
+            "PUBSUB SHARDCHANNELS",
+            "PUBSUB SHARDNUMSUB {a}shard",
+        ] {
+            let words: Vec<&str> = command.split(' ').collect();
+            let direct = connection.call(&words);
+            assert!(!matches!(direct, Value::Error(_)), "{command}: {direct:?}");
+            let called = connection.call(&[&["EVAL", "return redis.call(unpack(ARGV))", "0"][..], &words].concat());
+            assert_eq!(called, direct, "{command}");
+        }
+        // Nodes tell when they were heard of last, too.
+        let direct = connection.call(&["CLUSTER", "NODES"]).text().lines().count();
+        let called = connection.call(&["EVAL", "return redis.call('cluster', 'nodes')", "0"]);
+        assert_eq!(called.text().lines().filter(|line| line.contains("myself")).count(), 1);
+        assert_eq!(called.text().lines().count(), direct);
+    }
+    let mut connection = server.connect();
+    let router = connection.call(&["CLUSTER", "MYID"]);
+    for tag in TAGS {
+        let key = format!("{tag}k");
+        connection.call(&["SET", &key, "x"]);
+        // One of the two is forwarded.
+        assert_eq!(connection.call(&["EVAL", "return redis.call('cluster', 'myid')", "1", &key]), router);
+        assert_eq!(connection.call(&["EVAL", "return #redis.call('cluster', 'slots')", "1", &key]), Value::Integer(2));
+        assert_eq!(connection.call(&["EVAL", "return redis.call('memory', 'purge')", "1", &key]).text(), "OK");
+        let shards = "local n = 0; for _, v in ipairs(redis.call('memory', 'stats')) do \
+            if type(v) == 'string' and v:find('^shard') then n = n + 1 end end; return n";
+        assert_eq!(connection.call(&["EVAL", shards, "1", &key]), Value::Integer(1));
+        let used = "return redis.call('memory', 'usage', KEYS[1])";
+        assert_eq!(connection.call(&["EVAL", used, "1", &key]), connection.call(&["MEMORY", "USAGE", &key]));
+        let slot = connection.call(&["CLUSTER", "KEYSLOT", &key]).integer().to_string();
+        let count = "return redis.call('cluster', 'countkeysinslot', ARGV[1])";
+        assert_eq!(connection.call(&["EVAL", count, "1", &key, &slot]), Value::Integer(1));
+        let names = "return redis.call('cluster', 'getkeysinslot', ARGV[1], 10)[1]";
+        assert_eq!(connection.call(&["EVAL", names, "1", &key, &slot]).text(), key);
+        let other = if tag == TAGS[0] { TAGS[1] } else { TAGS[0] };
+        let elsewhere = connection.call(&["EVAL", count, "1", &format!("{other}k"), &slot]);
+        assert!(elsewhere.error().starts_with("ERR Script attempted to access slot"), "{elsewhere:?}");
+    }
+}
+
+#[test]
+fn what_redis_keeps_from_scripts_is_kept_from_them() {
+    replies(
+        r##"
+        EVAL "return redis.call('cluster', 'reset')" 0 => -ERR This Redis command is not allowed from script*
+        EVAL "return redis.call('acl', 'whoami')" 0 => -ERR This Redis command is not allowed from script*
+        EVAL "return redis.call('debug', 'sleep', 0)" 0 => -ERR This Redis command is not allowed from script*
+        EVAL "return redis.call('replicaof', 'no', 'one')" 0 => -ERR This Redis command is not allowed from script*
+        EVAL "return redis.call('cluster', 'nosuch')" 0 => -ERR Unknown Redis command called from script*
+        EVAL "return redis.call('swapdb', 0, 1)" 0 => -ERR SWAPDB is not allowed from script: it is for every shard*
+        "##,
+    );
+}
+
+#[test]
+fn on_a_single_shard_a_script_exchanges_databases() {
+    let mut server = Server::with(&Options {
+        shards: 1,
+        arguments: &["--cross-slot", "allow", "--durability", "always"],
+        ..Options::default()
+    });
+    let mut waiting = server.connect();
+    waiting.send(&crate::support::encode_command(&["BLPOP", "jobs", "0"]));
+    wait_until("the client waits", || server.info_number("blocked_clients") == 1);
+    let mut connection = server.connect();
+    check(
+        &mut connection,
+        r##"
+        SET x zero => OK
+        SELECT 1 => OK
+        RPUSH jobs a b => :2
+        SELECT 0 => OK
+        EVAL "redis.call('swapdb', 0, 1); redis.call('set', 'y', 'after'); return {redis.call('get', 'x'), redis.call('llen', 'jobs')}" 0 => [nil :2]
+        "##,
+    );
+    // What waits for a key gets it when the script has ended.
+    assert_eq!(waiting.read_value().elements()[1].text(), "a");
+    let state = "
+        GET y => after
+        LRANGE jobs 0 -1 => [b]
+        SELECT 1 => OK
+        GET x => zero
+        SELECT 0 => OK
+    ";
+    check(&mut connection, state);
+    server.kill_and_restart();
+    let mut connection = server.connect();
+    wait_until("the data is read", || !matches!(connection.call(&["DBSIZE"]), Value::Error(_)));
+    check(&mut connection, state);
+}
+
+#[test]
+fn calls_of_scripts_are_counted() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    connection.call(&["CONFIG", "RESETSTAT"]);
+    connection.call(&["EVAL", "redis.call('select', 1); redis.pcall('select', 99); redis.pcall('multi')", "0"]);
+    let counts = connection.call(&["INFO", "commandstats"]);
+    let line = |name: &str| counts.text().lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+    let select = line("cmdstat_select:");
+    assert!(select.contains("calls=2,") && select.contains("rejected_calls=0,failed_calls=1"), "{select}");
+    let multi = line("cmdstat_multi:");
+    assert!(multi.contains("calls=0,") && multi.contains("rejected_calls=1,failed_calls=0"), "{multi}");
+}
+
+#[test]
+fn a_script_that_runs_again_and_again_takes_no_more_memory() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    let mut in_use = || {
+        connection.call(&["EVAL", "collectgarbage(); return math.ceil(collectgarbage('count'))", "1", "{a}n"]).integer()
+    };
+    in_use();
+    let before = in_use();
+    let mut other = server.connect();
+    for _ in 0..20 {
+        other.pipeline(vec!["EVAL \"return redis.call('incr', KEYS[1])\" 1 {a}n"; 500]);
+    }
+    let after = in_use();
+    assert!(after <= before + 4, "{before} KiB before, {after} after");
+}
+
+#[test]
+fn of_what_was_evaluated_the_scripts_used_last_stay() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    let digests: Vec<String> = ["return 1", "return 2", "return 3", "return 500", "return 1000"]
+        .iter()
+        .map(|body| connection.call(&["EVAL", "return redis.sha1hex(ARGV[1])", "0", body]).text().to_owned())
+        .collect();
+    connection.pipeline(["SCRIPT FLUSH", "CONFIG RESETSTAT", "SCRIPT LOAD \"return 'loaded'\""]);
+    let lines: Vec<String> = (1..=500).map(|number| format!("EVAL \"return {number}\" 0")).collect();
+    connection.pipeline(lines.iter().map(String::as_str));
+    connection.pipeline(["EVAL \"return 1\" 0", &format!("EVALSHA {} 0", digests[1]), "EVAL \"return 1000\" 0"]);
+    let mut exists = vec!["SCRIPT", "EXISTS"];
+    exists.extend(digests.iter().map(String::as_str));
+    assert_eq!(integers(&connection.call(&exists)), [1, 1, 0, 1, 1]);
+    // What was loaded is none of the 500.
+    assert_eq!(server.info_number("number_of_cached_scripts"), 501);
+    assert_eq!(server.info_number("evicted_scripts"), 1);
+    connection.call(&["CONFIG", "RESETSTAT"]);
+    assert_eq!(server.info_number("evicted_scripts"), 0);
+}

@@ -3,8 +3,6 @@
 //! came in by; on the shared port it is a node of its own, without slots. There is no cluster bus; the port shown for it
 //! only follows the convention.
 
-use std::net::IpAddr;
-
 use ruvio_shard::command::{Categories, Flags, Group, Spec};
 use ruvio_shard::error::CommandError;
 use ruvio_shard::number;
@@ -128,16 +126,21 @@ fn describe_subcommands(request: &mut Request<'_>) -> Result<Flow, CommandError>
     help(request)
 }
 
-fn local_ip(request: &mut Request<'_>) -> IpAddr {
-    request.client().local.ip()
+/// The address that the nodes are shown with. A script whose client is another core's does not know the one that the
+/// client connected to: then it is empty, as in Redis while a node has not learned its own.
+fn address(request: &Request<'_>) -> String {
+    let process = &request.core.process;
+    match request.local_ip() {
+        Some(local) => process.announced_ip(local),
+        None => process.options.announce_ip.clone().unwrap_or_default(),
+    }
 }
 
 fn slots(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     check_enabled(request)?;
-    let local = local_ip(request);
+    let address = address(request);
     let process = request.core.process.clone();
     let shards = process.options.shards;
-    let address = process.announced_ip(local);
     let mut reply = request.reply();
     reply.array(shards);
     for shard in 0..shards {
@@ -157,10 +160,9 @@ fn slots(request: &mut Request<'_>) -> Result<Flow, CommandError> {
 
 fn shards(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     check_enabled(request)?;
-    let local = local_ip(request);
+    let address = address(request);
     let process = request.core.process.clone();
     let shards = process.options.shards;
-    let address = process.announced_ip(local);
     let mut reply = request.reply();
     reply.array(shards);
     for shard in 0..shards {
@@ -223,17 +225,15 @@ fn node_line(process: &Process, shard: usize, myself: Option<usize>, address: &s
 }
 
 /// The shard of the port that the client came in by; `None` on the shared port.
-fn my_shard(request: &mut Request<'_>) -> Option<usize> {
-    let number = request.core.number;
-    (request.client().door == Door::Shard).then_some(number)
+fn my_shard(request: &Request<'_>) -> Option<usize> {
+    (request.door() == Door::Shard).then_some(request.core.number)
 }
 
 fn nodes(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     check_enabled(request)?;
-    let local = local_ip(request);
+    let address = address(request);
     let myself = my_shard(request);
     let core = &*request.core;
-    let address = core.process.announced_ip(local);
     let mut lines = if myself.is_none() { router_line(&core.process, &address) } else { String::new() };
     for shard in 0..core.process.options.shards {
         lines.push_str(&node_line(&core.process, shard, myself, &address, core.now_ms));
@@ -298,12 +298,8 @@ fn count_keys_in_slot(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     check_enabled(request)?;
     let number = number::parse_i64(request.args.at(2)).ok_or(CommandError::NOT_AN_INTEGER)?;
     let slot = valid_slot(number).ok_or_else(|| CommandError::new("ERR Invalid slot"))?;
-    let database = request.client().database;
-    let owner = request.core.process.owner(slot);
-    request.core.ask(request.client, owner, move |core, reply| {
-        reply.count(core.shard.keys.count_in_slot(database, slot));
-    });
-    Ok(Flow::Wait)
+    let database = request.database();
+    request.ask_owner(slot, move |core, reply| reply.count(core.shard.keys.count_in_slot(database, slot)))
 }
 
 fn keys_in_slot(request: &mut Request<'_>) -> Result<Flow, CommandError> {
@@ -313,14 +309,12 @@ fn keys_in_slot(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     let (Some(slot), Ok(count)) = (valid_slot(slot), usize::try_from(count)) else {
         return Err(CommandError::new("ERR Invalid slot or number of keys"));
     };
-    let database = request.client().database;
-    let owner = request.core.process.owner(slot);
-    request.core.ask(request.client, owner, move |core, reply| {
+    let database = request.database();
+    request.ask_owner(slot, move |core, reply| {
         let keys = &core.shard.keys;
         reply.array(keys.count_in_slot(database, slot).min(count));
         keys.keys_in_slot(database, slot, count, |key| reply.bulk(key));
-    });
-    Ok(Flow::Wait)
+    })
 }
 
 /// No node talks to another over a bus: all live in this process.

@@ -144,6 +144,7 @@ fn set(request: &mut Request<'_>) -> Result<Flow, CommandError> {
 }
 
 fn reset_statistics(request: &mut Request<'_>) -> Result<Flow, CommandError> {
+    request.core.process.scripts.reset_evicted();
     request.core.gather(request.client, |core| core.reset_statistics(), |_, _: Vec<()>, reply| reply.ok());
     Ok(Flow::Wait)
 }

@@ -92,6 +92,11 @@ impl Use {
     }
 }
 
+/// The shard of the first part: a script has its own shard's alone.
+fn first_shard<P>(core: &Core, parts: &[P]) -> usize {
+    if parts.len() < core.process.options.shards { core.number } else { 0 }
+}
+
 fn stats(request: &mut Request<'_>) -> Result<Flow, CommandError> {
     request.core.gather(
         request.client,
@@ -111,7 +116,8 @@ fn stats(request: &mut Request<'_>) -> Result<Flow, CommandError> {
                 reply.bulk(field.as_bytes());
                 reply.integer(value);
             }
-            for (shard, (part, used)) in parts.iter().zip(&now.shards).enumerate() {
+            for (part, (shard, used)) in parts.iter().zip(now.shards.iter().enumerate().skip(first_shard(core, &parts)))
+            {
                 reply.bulk(format!("shard.{shard}").as_bytes());
                 reply.map(2);
                 reply.bulk(b"keyspace.bytes");
@@ -134,14 +140,15 @@ fn allocator_statistics(request: &mut Request<'_>) -> Result<Flow, CommandError>
     request.core.gather(
         request.client,
         |_| slab::usage(),
-        |_, parts: Vec<SlabUsage>, reply| {
+        |core, parts: Vec<SlabUsage>, reply| {
+            let first = first_shard(core, &parts);
             let mut text = format!(
                 "{}: {} bytes in use, {} resident\n",
                 memory::ALLOCATOR_NAME,
                 memory::used(),
                 machine::resident_bytes()
             );
-            for (shard, slab) in parts.iter().enumerate() {
+            for (slab, shard) in parts.iter().zip(first..) {
                 // Writing to a string cannot fail.
                 let _ = writeln!(
                     text,

@@ -1,12 +1,14 @@
 //! The commands that the client's core runs itself: connection, server and cluster commands.
 
+use std::net::IpAddr;
+
 use ruvio_shard::args::Args;
 use ruvio_shard::command::Spec;
 use ruvio_shard::error::CommandError;
 use ruvio_shard::reply::{Protocol, Reply};
 
 use crate::core::Core;
-use crate::core::client::{Client, ClientKey};
+use crate::core::client::{Client, ClientKey, Door};
 
 mod client;
 mod cluster;
@@ -84,6 +86,52 @@ impl Request<'_> {
         self.core.clients.get_mut(self.client).expect("a client lives while its command runs")
     }
 
+    /// The client that has the command executed, or the script that calls it; none where its core is another.
+    fn caller(&self) -> Option<&Client> {
+        let key = match self.core.running_script() {
+            Some(running) if self.client == ClientKey::SCRIPT => {
+                if running.caller.core != self.core.number {
+                    return None;
+                }
+                running.caller.client
+            }
+            _ => self.client,
+        };
+        self.core.clients.get(key)
+    }
+
+    /// The port that the client came in by. A script that runs on another core than its client's was forwarded, which
+    /// happens to those of the shared port only.
+    pub fn door(&self) -> Door {
+        self.caller().map_or(Door::Shared, |client| client.door)
+    }
+
+    /// The address that the client connected to, where this core knows it.
+    pub fn local_ip(&self) -> Option<IpAddr> {
+        self.caller().map(|client| client.local.ip())
+    }
+
+    /// Has the owner of a slot do `work`, which writes the reply. Scripts reach their own shard's slots only.
+    ///
+    /// # Errors
+    /// To scripts, that the slot is another shard's.
+    pub fn ask_owner(
+        &mut self,
+        slot: u16,
+        work: impl FnOnce(&mut Core, &mut Reply<'_>) + Send + 'static,
+    ) -> Result<Flow, CommandError> {
+        let owner = self.core.process.owner(slot);
+        if self.client != ClientKey::SCRIPT {
+            self.core.ask(self.client, owner, work);
+            return Ok(Flow::Wait);
+        }
+        if owner != self.core.number {
+            return Err(CommandError::new(format!("ERR Script attempted to access slot {slot} of another shard")));
+        }
+        work(self.core, &mut Reply::new(self.out, self.protocol));
+        Ok(Flow::Done)
+    }
+
     /// The database that the command is for.
     pub fn database(&self) -> usize {
         match self.core.running_script() {
@@ -97,7 +145,16 @@ impl Request<'_> {
 /// the script's shard.
 pub fn runs_in_scripts(name: &str) -> bool {
     const NAMES: &[&str] = &[
+        "cluster|countkeysinslot",
+        "cluster|getkeysinslot",
+        "cluster|info",
         "cluster|keyslot",
+        "cluster|links",
+        "cluster|myid",
+        "cluster|myshardid",
+        "cluster|nodes",
+        "cluster|shards",
+        "cluster|slots",
         "command",
         "command|count",
         "command|docs",
@@ -112,8 +169,17 @@ pub fn runs_in_scripts(name: &str) -> bool {
         "info",
         "keys",
         "lastsave",
+        "memory|doctor",
+        "memory|malloc-stats",
+        "memory|purge",
+        "memory|stats",
         "ping",
         "publish",
+        "pubsub|channels",
+        "pubsub|numpat",
+        "pubsub|numsub",
+        "pubsub|shardchannels",
+        "pubsub|shardnumsub",
         "randomkey",
         "scan",
         "select",
@@ -121,6 +187,7 @@ pub fn runs_in_scripts(name: &str) -> bool {
         "slowlog|len",
         "slowlog|reset",
         "spublish",
+        "swapdb",
         "time",
     ];
     NAMES.contains(&name) || name.ends_with("|help")

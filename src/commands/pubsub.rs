@@ -282,8 +282,8 @@ fn write_names(request: &mut Request<'_>, names: &[Name]) {
 
 /// On a shard's own port, its core, or else none: there the numbers are those of a node of a cluster, whose clients add up
 /// what all nodes say.
-fn node(request: &mut Request<'_>) -> Option<usize> {
-    (request.client().door == Door::Shard).then_some(request.core.number)
+fn node(request: &Request<'_>) -> Option<usize> {
+    (request.door() == Door::Shard).then_some(request.core.number)
 }
 
 /// Whether a node, or the whole process, has the slot of a shard channel.

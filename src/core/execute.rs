@@ -381,12 +381,21 @@ impl Core {
         }
     }
 
-    /// Why a command of the server that writes to shards is refused now, if it is.
+    /// Why a command of the server that writes to shards, or that takes memory, is refused now, if it is.
     #[inline]
-    fn refusal_on_server(&self, command: &Registered) -> Option<CommandError> {
+    fn refusal_on_server(&mut self, command: &Registered) -> Option<CommandError> {
+        if command.spec.flags.has(Flags::DENY_OOM) && !self.has_room() {
+            return Some(CommandError::OUT_OF_MEMORY);
+        }
         let is_in_trouble =
             command.spec.flags.has(Flags::WRITE) && self.process.log_troubles.load(Ordering::Relaxed) > 0;
         is_in_trouble.then(|| refusal(DiskError::from_code(self.process.log_error.load(Ordering::Relaxed))))
+    }
+
+    /// Whether memory is below its limit, or can be brought there. While a script runs nothing is evicted for others, and
+    /// they are let through.
+    pub(super) fn has_room(&mut self) -> bool {
+        self.configuration.settings.maxmemory == 0 || self.scripts.running().is_some() || self.shard.make_room()
     }
 
     /// The buffer for the client's next reply: the output, or what is held behind replies that are still to come.

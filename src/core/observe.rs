@@ -57,7 +57,10 @@ impl Core {
         self.log_swap(one, other);
         self.waiting.note_database(one);
         self.waiting.note_database(other);
-        self.serve_ready();
+        // After a script they are served when it has ended.
+        if self.running_script().is_none() {
+            self.serve_ready();
+        }
     }
 
     /// Tells those who observe of the changes so far, which a command of the client `maker` made.

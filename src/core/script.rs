@@ -20,6 +20,7 @@ use super::Core;
 use super::client::ClientKey;
 use super::execute::Caller;
 use super::mailbox::{Message, Task};
+use super::waiting::Place;
 use crate::configuration::Hears;
 use crate::functions::{LibrarySet, LoadingHost};
 use crate::registry::ScriptCommand;
@@ -45,6 +46,8 @@ pub struct Scripts {
 pub struct Running {
     /// What it is.
     pub kind: ScriptKind,
+    /// Who has it run.
+    pub caller: Place,
     /// The words that called it, once it has run for so long that others may ask.
     pub words: OwnedArgs,
     /// The core's clock when it began.
@@ -108,7 +111,7 @@ impl Core {
             return Ok(script);
         }
         self.engine()?.load(digest, body)?;
-        let script = self.process.scripts.add(digest, body, stays, self.now_ms)?;
+        let script = self.process.scripts.add(digest, body, stays, self.clock.raw())?;
         self.scripts.known.insert(digest, Arc::clone(&script));
         Ok(script)
     }
@@ -232,10 +235,7 @@ impl Core {
             }
         };
         let (flags, has_flags) = match &found {
-            Found::Script(script) => {
-                script.note_use(self.now_ms);
-                (script.flags, script.has_flags)
-            }
+            Found::Script(script) => (script.flags, script.has_flags),
             Found::Function(_, flags) => (*flags, true),
         };
         let has_room = self.configuration.settings.maxmemory == 0 || self.shard.make_room();
@@ -279,13 +279,17 @@ impl Core {
         caller: Caller,
         out: &mut Vec<u8>,
     ) -> Option<CommandError> {
+        let started = self.clock.raw();
         let kind = match &prepared.found {
-            Found::Script(_) => ScriptKind::Script,
+            Found::Script(script) => {
+                script.note_use(started);
+                ScriptKind::Script
+            }
             Found::Function(..) => ScriptKind::Function,
         };
-        let started = self.clock.raw();
         self.scripts.running = Some(Running {
             kind,
+            caller: caller.place,
             words: OwnedArgs::new(),
             started,
             served: started,
@@ -422,7 +426,7 @@ impl Core {
 
     /// Whether the client at `place` may use keys in several slots. Only clients of the shared port have commands
     /// forwarded.
-    fn lets_cross_slots(&self, place: super::waiting::Place) -> bool {
+    fn lets_cross_slots(&self, place: Place) -> bool {
         if place.core == self.number {
             self.may_cross_slots(place.client)
         } else {

@@ -150,8 +150,7 @@ impl Core {
     pub(super) fn queue_command(&mut self, key: ClientKey, command: &'static Registered, slots: Slots, args: Args<'_>) {
         let limit = self.configuration.client_query_buffer_limit;
         // As in Redis nothing is queued while there is no room, whatever it would do.
-        let has_room =
-            self.configuration.settings.maxmemory == 0 || self.scripts.running().is_some() || self.shard.make_room();
+        let has_room = self.has_room();
         let place = self.key_place(key, command, slots, args);
         let may_cross = self.may_cross_slots(key);
         let Some(client) = self.clients.get_mut(key) else { return };

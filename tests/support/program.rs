@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -21,19 +21,48 @@ pub fn run(command: &mut Command) -> std::io::Result<(bool, String)> {
     let path = directory.path().join("output.log");
     let log = File::create(&path)?;
     let mut child = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?;
+    let succeeded = ends_well(&mut child, || false)?;
+    Ok((succeeded, String::from_utf8_lossy(&fs::read(&path)?).into_owned()))
+}
+
+/// Waits for a program's end, or until `condition` holds; whether it succeeded, or the condition holds. Kills it when
+/// that takes too long.
+fn ends_well(child: &mut Child, condition: impl Fn() -> bool) -> std::io::Result<bool> {
     let deadline = Instant::now() + PROGRAM_TIMEOUT;
-    let succeeded = loop {
+    loop {
+        if condition() {
+            return Ok(true);
+        }
         if let Some(status) = child.try_wait()? {
-            break status.success();
+            return Ok(status.success());
         }
         if Instant::now() > deadline {
             child.kill()?;
             child.wait()?;
-            break false;
+            return Ok(false);
         }
         thread::sleep(Duration::from_millis(5));
-    };
-    Ok((succeeded, String::from_utf8_lossy(&fs::read(&path)?).into_owned()))
+    }
+}
+
+/// As [`succeed`], for a client that stops on its way: when it has written the line `ready`, `between` runs, and then its
+/// input ends, upon which it goes on.
+#[track_caller]
+pub fn succeed_around(command: &mut Command, between: impl FnOnce()) {
+    let directory = TempDir::with_prefix("ruvio-test-").expect("a folder for the output");
+    let path = directory.path().join("output.log");
+    let log = File::create(&path).expect("create the output");
+    let output = || String::from_utf8_lossy(&fs::read(&path).unwrap_or_default()).into_owned();
+    let is_ready = || output().lines().any(|line| line == "ready");
+    command.stdin(Stdio::piped()).stdout(log.try_clone().expect("share the output")).stderr(log);
+    let mut child = command.spawn().expect("start the client");
+    let input = child.stdin.take();
+    let stopped = ends_well(&mut child, is_ready).expect("wait for the client");
+    assert!(stopped && is_ready(), "{command:?} did not get ready:\n{}", output());
+    between();
+    drop(input);
+    let succeeded = ends_well(&mut child, || false).expect("wait for the client");
+    assert!(succeeded, "{command:?} failed:\n{}", output());
 }
 
 /// Runs a client and panics with its output when it fails.

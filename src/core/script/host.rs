@@ -79,6 +79,7 @@ impl ScriptHost<'_> {
                 self.core.command_stats[command.index].rejected += 1;
                 return Err(CommandError::new("ERR Wrong number of args calling Redis command from script"));
             }
+            Found::Unknown(_) if is_closed_to_scripts(args) => return Err(NOT_ALLOWED),
             Found::Unknown(_) => return Err(CommandError::new("ERR Unknown Redis command called from script")),
         };
         let slot = self.check(command, args).inspect_err(|_| {
@@ -110,6 +111,9 @@ impl ScriptHost<'_> {
         if flags.has(Flags::NO_SCRIPT) {
             return Err(NOT_ALLOWED);
         }
+        if let Run::Server(_) = command.run {
+            self.check_on_server(command)?;
+        }
         let running = self.core.scripts.running.as_mut();
         let has_written = running.as_ref().is_some_and(|running| running.has_written);
         if flags.has(Flags::DENY_OOM) && !self.script.may_take_memory && !has_written {
@@ -125,6 +129,19 @@ impl ScriptHost<'_> {
             running.has_written = true;
         }
         Ok(slot)
+    }
+
+    /// Refuses a command of the server that a script cannot call.
+    fn check_on_server(&self, command: &Registered) -> Result<(), CommandError> {
+        if !runs_in_scripts(command.spec.name) {
+            return Err(NOT_ALLOWED);
+        }
+        if command.spec.name == "swapdb" && self.core.process.options.shards > 1 {
+            return Err(CommandError::new(
+                "ERR SWAPDB is not allowed from script: it is for every shard, and a script runs on one",
+            ));
+        }
+        Ok(())
     }
 
     /// The slot of a command's keys, where they are in one and it matters; refuses keys that are not the script's.
@@ -166,11 +183,10 @@ impl ScriptHost<'_> {
         protocol: Protocol,
         reply: &mut Vec<u8>,
     ) -> Result<(), CommandError> {
-        if !runs_in_scripts(command.spec.name) {
-            return Err(NOT_ALLOWED);
-        }
         if command.spec.name == "select" {
-            let database = selected_database(args, self.core.process.options.databases)?;
+            let selected = selected_database(args, self.core.process.options.databases);
+            self.note_server_call(command, args, selected.is_err());
+            let database = selected?;
             self.script.call.database = database;
             if let Some(running) = &mut self.core.scripts.running {
                 running.database = database;
@@ -184,9 +200,7 @@ impl ScriptHost<'_> {
         let before = reply.len();
         let mut request = Request { core: self.core, client: ClientKey::SCRIPT, args, out: reply, protocol };
         let result = handler(&mut request);
-        let end = self.core.clock.raw();
-        self.core.note_call(command, args, self.now, end, result.is_err());
-        self.now = end;
+        self.note_server_call(command, args, result.is_err());
         match result {
             Ok(Flow::Done) => Ok(()),
             Ok(Flow::Wait) => {
@@ -201,9 +215,25 @@ impl ScriptHost<'_> {
             }
         }
     }
+
+    fn note_server_call(&mut self, command: &'static Registered, args: Args<'_>, failed: bool) {
+        let end = self.core.clock.raw();
+        self.core.note_call(command, args, self.now, end, failed);
+        self.now = end;
+    }
 }
 
 const NOT_ALLOWED: CommandError = CommandError::NOT_FROM_SCRIPTS;
+
+/// Commands of Redis that do not exist here, and that Redis keeps from scripts.
+const CLOSED_IN_REDIS: [&str; 10] =
+    ["acl", "cluster|reset", "debug", "failover", "module", "psync", "replconf", "replicaof", "slaveof", "sync"];
+
+/// Whether Redis would not let scripts call a command that is unknown here. Scripts see the same refusal.
+#[cold]
+fn is_closed_to_scripts(args: Args<'_>) -> bool {
+    CLOSED_IN_REDIS.iter().any(|name| name.split('|').enumerate().all(|(index, word)| args.is(index, word)))
+}
 
 /// Whether a command counts as a write though it is none: replicas are told of it.
 fn is_replicated(command: &Registered) -> bool {

@@ -26,7 +26,8 @@ pub static DIFFERENCES: &[(&str, &str)] = &[
         "eval eval_ro evalsha evalsha_ro fcall fcall_ro",
         "Runs on the shard that owns the keys, and waits only for scripts of the same shard. A script's keys, declared or not, \
          are in one slot, or with the flag `allow-cross-slot-keys` or `--cross-slot allow` on one shard. `DBSIZE`, `KEYS`, \
-         `SCAN`, `RANDOMKEY`, `FLUSHDB`, `FLUSHALL` and `INFO` speak for that shard in a script. While a script runs for longer \
+         `SCAN`, `RANDOMKEY`, `FLUSHDB`, `FLUSHALL`, `INFO` and `MEMORY` speak for that shard in a script; `SWAPDB` is refused \
+         in one where there are several shards. `redis.set_repl` leaves nothing out of the log. While a script runs for longer \
          than `busy-reply-threshold`, only commands that need its shard are answered `BUSY`.",
     ),
     (
