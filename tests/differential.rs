@@ -3,7 +3,8 @@
 //! Commands of all groups, of one client that speaks RESP2 and of one that speaks RESP3, to a server of two shards, which
 //! forwards what concerns another core. What Redis 7.0, which is what runs beside, does not have is left out: the native
 //! commands, deadlines of hash fields, and options of Redis 7.2. So is what speaks of the server itself (`INFO`,
-//! `CLIENT LIST`, `COMMAND`), and the cluster view, which Redis alone does not give.
+//! `CLIENT LIST`, `COMMAND`), and the cluster view, which Redis alone does not give. Replies are compared with their kinds, and
+//! byte by byte but for what [`comparison::Compare`] names and what `COMMANDS.md` says of errors, that they are UTF-8.
 //!
 //! `RUVIO_DIFFERENTIAL_COMMANDS` sets how many commands run, `RUVIO_DIFFERENTIAL_SEED` repeats a run that failed.
 
@@ -59,6 +60,7 @@ fn random_commands_are_answered_as_redis_answers_them() {
             panic!("seed {seed}: {difference}");
         }
     }
+    println!("seed {seed}: {}", pair.summary());
     let [ours, theirs] = pair.contents(3);
     assert_eq!(ours, theirs, "seed {seed}");
 }

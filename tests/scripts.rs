@@ -349,13 +349,13 @@ fn what_a_pipeline_runs_on_one_core_is_known_to_what_follows_on_another() {
         // Either of the two is on another core than the connection.
         let keys = if round % 2 == 0 { ["{a}k", "{b}k"] } else { ["{b}k", "{a}k"] };
         let replies = connection.pipeline([
-            format!("EVAL '{script}' 1 {}", keys[0]).as_str(),
+            format!("EVAL \"{script}\" 1 {}", keys[0]).as_str(),
             format!("EVALSHA {digest} 1 {}", keys[1]).as_str(),
             format!("SCRIPT EXISTS {digest}").as_str(),
             format!("EVALSHA {digest} 1 {}", keys[0]).as_str(),
             "SCRIPT FLUSH",
             format!("EVALSHA {digest} 1 {}", keys[1]).as_str(),
-            format!("SCRIPT LOAD '{script}'").as_str(),
+            format!("SCRIPT LOAD \"{script}\"").as_str(),
             format!("EVALSHA {digest} 1 {}", keys[0]).as_str(),
         ]);
         assert_eq!(

@@ -2,7 +2,9 @@
 
 use super::comparison::Compare;
 use super::generator::Generator;
-use super::templates::{CONNECTION, DEADLINES_FROM_NOW, LOOSE, SERVER, WAITING, WAITING_LONG, WAKING};
+use super::templates::{
+    CONNECTION, DEADLINES_FROM_NOW, LOOSE, SERVER, WAITING, WAITING_FOR_ANY, WAITING_FOR_ONE, WAKING, WAKING_OR_NOT,
+};
 use rand::RngExt;
 
 /// A command and who sends it.
@@ -290,7 +292,12 @@ impl Acts<'_> {
         }
         let everything = ["q0", "q1", "z0", "z1"].map(|key| format!("{{{}}}{key}", self.generator.tag).into_bytes());
         self.call([vec![b"DEL".to_vec()], everything.to_vec()].concat(), Compare::Exactly);
-        let (words, compare) = self.generator.command_of(WAITING_LONG);
+        let (waiting, waking) = match self.generator.random.random_range(0..3) {
+            0 => (WAITING_FOR_ONE, WAKING_OR_NOT),
+            1 => (WAITING_FOR_ONE, WAKING),
+            _ => (WAITING_FOR_ANY, WAKING),
+        };
+        let (words, compare) = self.generator.command_of(waiting);
         let sleeper = self.generator.random.random_range(0..2);
         self.client = sleeper;
         self.steps.push(Step::CallAndWait(self.command(words, compare)));
@@ -300,7 +307,7 @@ impl Acts<'_> {
             self.line("MULTI");
         }
         for _ in 0..self.generator.random.random_range(1..4) {
-            self.one(WAKING);
+            self.one(waking);
         }
         if in_transaction {
             self.line("EXEC");

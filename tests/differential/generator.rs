@@ -39,6 +39,18 @@ const TAKE_MORE_WORDS: [&str; 12] = [
     "BITPOS",
 ];
 
+/// The names of keys that mostly hold a type, by the beginnings of the commands that the type is for.
+const HOMES: [(&str, &[&str]); 5] = [
+    ("zset", &["Z", "BZ", "GEO"]),
+    (
+        "set",
+        &["SADD", "SREM", "SCARD", "SIS", "SMI", "SME", "SMO", "SINTER", "SUNION", "SDIFF", "SPOP", "SRAND", "SSCAN"],
+    ),
+    ("hash", &["H"]),
+    ("list", &["L", "RP", "BL", "BR"]),
+    ("string", &["SET", "GET", "APP", "STR", "SUBSTR", "INCR", "DECR", "MGET", "MSET", "BIT", "LCS", "PSETEX"]),
+];
+
 /// Commands that speak for one shard in a script, and for all databases of Redis.
 const NOT_IN_SCRIPTS: [&str; 2] = ["DBSIZE", "KEYS"];
 
@@ -52,6 +64,8 @@ pub struct Generator {
     pub payloads: Vec<Vec<u8>>,
     /// The digests of `SCRIPTS`, in their order.
     pub digests: Vec<String>,
+    /// The name of the keys that the command in progress mostly finds its type at.
+    home: Option<&'static str>,
     /// The version of the protocol that the next command's connection speaks.
     pub protocol: u8,
 }
@@ -64,6 +78,7 @@ impl Generator {
             tag: 0,
             payloads: Vec::new(),
             digests: Vec::new(),
+            home: None,
             protocol: 2,
         }
     }
@@ -86,15 +101,55 @@ impl Generator {
 
     /// The words of a template.
     pub fn words(&mut self, template: &str) -> Vec<Vec<u8>> {
-        template.split(' ').map(|placeholder| self.word(placeholder)).collect()
+        let has_start = |starts: &&[&str]| starts.iter().any(|start| template.starts_with(start));
+        // `LCS` is about strings.
+        let home = HOMES.iter().rev().find(|(_, starts)| has_start(starts));
+        self.home = home.map(|(name, _)| *name);
+        let mut words = Vec::new();
+        for placeholder in template.split(' ') {
+            match placeholder.strip_prefix("MANY") {
+                Some(of) => self.add_many(of, &mut words),
+                None => words.push(self.word(placeholder)),
+            }
+        }
+        words
+    }
+
+    /// So many members that a value is no longer stored as a small one.
+    fn add_many(&mut self, of: &str, words: &mut Vec<Vec<u8>>) {
+        let first = self.random.random_range(0..200);
+        for number in first..first + self.random.random_range(100..400) {
+            match of {
+                "NUMBERS" => words.push(format!("{}", number * 3 - 300).into_bytes()),
+                "SCORES" => words.extend([self.word("F"), format!("m{number}").into_bytes()]),
+                "PAIRS" => words.extend([format!("m{number}").into_bytes(), self.word("I")]),
+                _ => words.push(format!("m{number}").into_bytes()),
+            }
+        }
+    }
+
+    /// A number with a fraction, of any size, in any notation.
+    fn odd_number(&mut self) -> String {
+        let number = self.random.random_range(-1_000_000_i64..1_000_000) as f64;
+        let scale = 10_f64.powi(self.random.random_range(-12..12));
+        match self.random.random_range(0..5) {
+            0 => format!("{:e}", number * scale),
+            1 => format!("{:.3}", number / 1_000.0),
+            2 => format!("{}", number * scale),
+            3 => format!("{}.{:03}", self.random.random::<i32>(), self.random.random_range(0..1_000)),
+            _ => format!("{}", f64::from(self.random.random_range(-99..100)) / 10.0),
+        }
     }
 
     /// What a word of a template stands for: a key, a member, a value, an integer and so on.
     fn word(&mut self, placeholder: &str) -> Vec<u8> {
         let text = match placeholder {
             "K" => {
-                let name = self.pick(&["a", "b", "c", "d", "e", "f"]);
-                format!("{{{}}}{name}", self.tag)
+                let any_home =
+                    if self.once_in(2) { HOMES.choose(&mut self.random).map(|(name, _)| *name) } else { None };
+                let home = self.home.filter(|_| !self.once_in(4)).or(any_home);
+                let name = home.unwrap_or("any");
+                format!("{{{}}}{name}{}", self.tag, self.random.random_range(0..3))
             }
             // Keys that somebody waits for.
             "Q" | "Z" => {
@@ -125,6 +180,8 @@ impl Generator {
             "BIG" => (self.random.random::<i64>() >> self.random.random_range(0..4)).to_string(),
             // Quarters are exact in binary, and few digits in any way of printing them.
             "F" => format!("{}", f64::from(self.random.random_range(-40_i32..80)) / 4.0),
+            "X" => self.odd_number(),
+            "(X" => format!("({}", self.odd_number()),
             "N" => self.random.random_range(-8_i32..12).to_string(),
             "P" => self.random.random_range(0_i32..6).to_string(),
             "B" => {
@@ -255,14 +312,17 @@ impl Generator {
             _ => ("EVALSHA_RO", self.digests[index].as_str()),
         };
         let words = vec![name.as_bytes().to_vec(), script.as_bytes().to_vec()];
-        self.with_arguments(words, rest)
+        let (words, compare) = self.with_arguments(words, rest);
+        (words, with_doubles(compare, source.starts_with("redis.setresp(3)")))
     }
 
     /// A call of a function of the library.
     pub fn function_call(&mut self) -> (Vec<Vec<u8>>, Compare) {
         let (function, rest) = *FUNCTIONS.choose(&mut self.random).expect("a function");
         let name = if self.once_in(3) { "FCALL_RO" } else { "FCALL" };
-        self.with_arguments(vec![name.as_bytes().to_vec(), function.as_bytes().to_vec()], rest)
+        let words = vec![name.as_bytes().to_vec(), function.as_bytes().to_vec()];
+        let (words, compare) = self.with_arguments(words, rest);
+        (words, with_doubles(compare, function == "try"))
     }
 
     /// A script's words with the number of its keys, keys and arguments.
@@ -288,4 +348,10 @@ impl Generator {
         }
         (words, compare)
     }
+}
+
+/// How to compare what a script replies that sees doubles: to RESP2 they are shown in 17 digits by Redis 7.0, in the fewest
+/// from 7.2 on.
+fn with_doubles(compare: Compare, sees_doubles: bool) -> Compare {
+    if sees_doubles && compare == Compare::Exactly { Compare::Scores } else { compare }
 }

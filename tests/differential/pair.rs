@@ -26,7 +26,10 @@ pub struct Pair<'s> {
     clients: [Client; 2],
     subscribers: [Client; 2],
     history: VecDeque<String>,
-    sent: usize,
+    /// How many commands each client has sent.
+    sent: [usize; 2],
+    /// How many of them were answered with errors.
+    errors: usize,
     dumps: usize,
 }
 
@@ -71,14 +74,21 @@ impl<'s> Pair<'s> {
                 Client::connect(servers, &["HELLO 3", "SSUBSCRIBE ch3"]),
             ],
             history: VecDeque::new(),
-            sent: 0,
+            sent: [0; 2],
+            errors: 0,
             dumps: 0,
         }
     }
 
-    /// How many commands each protocol's client has sent is about half of this.
+    /// How many commands were sent.
     pub fn sent(&self) -> usize {
-        self.sent
+        self.sent.iter().sum()
+    }
+
+    /// How many commands were sent, in words.
+    pub fn summary(&self) -> String {
+        let [resp2, resp3] = self.sent;
+        format!("{resp2} commands in RESP2 and {resp3} in RESP3, {} answered with errors", self.errors)
     }
 
     /// The same line on both servers, with the same reply.
@@ -111,7 +121,7 @@ impl<'s> Pair<'s> {
                     }
                 }
                 Step::Receive(client, compare) => {
-                    self.compare(*client, *compare, "what comes late")?;
+                    self.compare(*client, *compare, false, "what comes late")?;
                 }
                 Step::Sleep { duration_ms } => thread::sleep(Duration::from_millis(*duration_ms)),
                 Step::Scan(options) => {
@@ -132,7 +142,9 @@ impl<'s> Pair<'s> {
         self.clients[batch[0].client].send(&frames);
         for command in batch {
             let shown = self.note(command);
-            let replies = self.compare(command.client, command.compare, &shown)?;
+            let is_execution = command.words[0].eq_ignore_ascii_case(b"EXEC");
+            let replies = self.compare(command.client, command.compare, is_execution, &shown)?;
+            self.errors += usize::from(matches!(replies.ours, Value::Error(_)));
             let client = &mut self.clients[command.client];
             match (&replies.ours, command.words[0].to_ascii_uppercase().as_slice()) {
                 (Value::Simple(text), _) if text == "QUEUED" => client.queued.push(command.compare),
@@ -157,14 +169,13 @@ impl<'s> Pair<'s> {
         Ok(())
     }
 
-    /// Reads a reply from both servers.
-    fn compare(&mut self, client: usize, compare: Compare, shown: &str) -> Result<Replies, String> {
+    /// Reads a reply from both servers; that of `EXEC` is compared part by part, as the queued commands are.
+    fn compare(&mut self, client: usize, compare: Compare, is_execution: bool, shown: &str) -> Result<Replies, String> {
         let replies = {
             let client = &mut self.clients[client];
             Replies { ours: client.ours.read_value(), theirs: client.theirs.read_value() }
         };
         let (ours, theirs) = (&replies.ours, &replies.theirs);
-        let is_execution = shown.to_ascii_uppercase().contains("\"EXEC\"");
         let is_queued = matches!(ours, Value::Simple(text) if text == "QUEUED");
         let is_same = match (ours, theirs) {
             (Value::Array(ours), Value::Array(theirs)) if is_execution && ours.len() == theirs.len() => {
@@ -176,16 +187,6 @@ impl<'s> Pair<'s> {
             _ => are_same(ours, theirs, compare),
         };
         if is_same {
-            return Ok(replies);
-        }
-        if std::env::var_os("COLLECT").is_some() {
-            eprintln!(
-                "DIFF {}\n  ours:    {}\n  Redis's: {}\nbefore that:\n{}",
-                shown.chars().take(600).collect::<String>(),
-                format!("{ours:?}").chars().take(600).collect::<String>(),
-                format!("{theirs:?}").chars().take(600).collect::<String>(),
-                self.commands_about_the_same(shown)
-            );
             return Ok(replies);
         }
         Err(format!(
@@ -210,9 +211,9 @@ impl<'s> Pair<'s> {
     }
 
     fn note(&mut self, command: &Command) -> String {
-        self.sent += 1;
+        self.sent[command.client] += 1;
         let words: Vec<String> = command.words.iter().map(|word| format!("\"{}\"", word.escape_ascii())).collect();
-        let shown = format!("{} (RESP{}): {}", self.sent, command.client + 2, words.join(" "));
+        let shown = format!("{} (RESP{}): {}", self.sent(), command.client + 2, words.join(" "));
         self.history.push_back(shown.clone());
         if self.history.len() > HISTORY {
             self.history.pop_front();

@@ -2,6 +2,27 @@
 
 /// Commands about keys and values whose reply or whose effect needs a comparison of its own.
 pub const LOOSE: &[&str] = &[
+    "SADD K MANY",
+    "SADD K MANYNUMBERS",
+    "RPUSH K MANY",
+    "LPUSH K MANYNUMBERS",
+    "HSET K MANYPAIRS",
+    "ZADD K MANYSCORES",
+    "PFADD HLL MANY",
+    "SREM K MANY",
+    "HDEL K MANY",
+    "ZREM K MANY",
+    "SET K X",
+    "INCRBYFLOAT K X",
+    "INCRBYFLOAT K X",
+    "HINCRBYFLOAT K M X",
+    "HINCRBYFLOAT K M X",
+    "ZADD K X M X M",
+    "ZADD K INCR X M",
+    "ZINCRBY K X M",
+    "ZRANGEBYSCORE K X X WITHSCORES",
+    "ZCOUNT K (X X",
+    "ZUNIONSTORE K 2 K K WEIGHTS X X",
     "SPOP K 0",
     "SPOP K 1000",
     "SPOP K -1",
@@ -270,21 +291,18 @@ pub const DEADLINES_FROM_NOW: &[&str] = &[
     "PEXPIRE K 1000000 XX",
 ];
 
-/// Commands that fill what somebody waits for: `Q` is a list, `Z` a sorted set, if nothing else was done to it.
+/// Commands that fill what somebody waits for: `Q` is a list, `Z` a sorted set.
 pub const WAKING: &[&str] = &[
     "RPUSH Q V",
     "LPUSH Q V M V",
     "RPUSH Q M M",
     "ZADD Z F M",
     "ZADD Z F M F M",
-    "RENAME K Q",
-    "RENAMENX K Z",
-    "COPY K Q REPLACE",
-    "RPOPLPUSH K Q",
+    "RENAME Q Q",
+    "RENAMENX Z Z",
+    "COPY Q Q REPLACE",
     "LMOVE Q Q LEFT RIGHT",
-    "SET Q V",
     "DEL Q Z",
-    "SADD Z M",
     "SORT K BY nosort LIMIT 0 0 STORE Q",
     "ZUNIONSTORE Z 2 K K",
     "ZRANGESTORE Z K 0 -1",
@@ -296,16 +314,41 @@ pub const WAKING: &[&str] = &[
     "PEXPIRE Q 0",
 ];
 
-/// What waits without an end, for `Q` and `Z`.
-pub const WAITING_LONG: &[&str] = &[
+/// As `WAKING`, and commands that put something else where somebody waits.
+pub const WAKING_OR_NOT: &[&str] = &[
+    "RPUSH Q V",
+    "ZADD Z F M F M",
+    "SET Q V",
+    "SADD Z M",
+    "HSET Q M V",
+    "RENAME K Q",
+    "RENAMENX K Z",
+    "COPY K Q REPLACE",
+    "COPY K Z REPLACE",
+    "RPOPLPUSH K Q",
+    "RESTORE Q 0 PAYLOAD REPLACE",
+    "DEL Q Z",
+];
+
+/// What waits without an end, for one key.
+pub const WAITING_FOR_ONE: &[&str] = &[
     "BLPOP Q 0",
-    "BRPOP Q Q 0",
     "BLMOVE Q Q LEFT RIGHT 0",
     "BLMOVE Q K LEFT LEFT 0",
     "BRPOPLPUSH Q Q 0",
+    "BLMPOP 0 1 Q RIGHT COUNT 3",
+    "BZPOPMAX Z 0",
+    "BZMPOP 0 1 Z MIN",
+];
+
+/// What waits without an end, for any of two keys. One of another type among them is an error from Redis 7.2 on, when the
+/// other is filled.
+pub const WAITING_FOR_ANY: &[&str] = &[
+    "BLPOP Q Q 0",
+    "BRPOP Q Q 0",
     "BLMPOP 0 2 Q Q LEFT COUNT 2",
     "BZPOPMIN Z Z 0",
-    "BZPOPMAX Z 0",
+    "BZPOPMAX Z Z 0",
     "BZMPOP 0 2 Z Z MAX COUNT 3",
 ];
 
