@@ -41,9 +41,9 @@ impl Core {
     fn awaits_what_is_owed(&mut self, key: ClientKey, command: &Registered, args: Args<'_>) -> bool {
         let awaits = match command.run {
             // An earlier `EVAL` on another core may be what makes the script known.
-            Run::Script(_) => {
-                Digest::parse(args.at(1)).is_some_and(|digest| self.process.scripts.get(&digest).is_none())
-            }
+            Run::Script(_) => Digest::parse(args.at(1)).is_some_and(|digest| {
+                self.known_script(&digest).is_none() && self.process.scripts.get(&digest).is_none()
+            }),
             _ => ABOUT_ALL.contains(&command.spec.name),
         };
         if awaits && let Some(client) = self.clients.get_mut(key) {

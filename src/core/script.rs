@@ -115,7 +115,7 @@ impl Core {
 
     /// A script that this core has compiled, and that is not forgotten since.
     #[inline]
-    fn known_script(&mut self, digest: &Digest) -> Option<Arc<Script>> {
+    pub(super) fn known_script(&mut self, digest: &Digest) -> Option<Arc<Script>> {
         let script = self.scripts.known.get(digest)?;
         if script.is_forgotten() {
             self.scripts.known.remove(digest);
