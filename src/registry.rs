@@ -326,23 +326,32 @@ impl Registered {
 /// Bytes of a client's words that an error repeats.
 const MAX_QUOTED: usize = 128;
 
+/// What an error repeats of a word: up to a zero byte, as Redis does.
+fn repeated(word: &[u8], most: usize) -> &[u8] {
+    let word = &word[..word.len().min(most)];
+    word.split(|&byte| byte == 0).next().unwrap_or_default()
+}
+
 fn quoted(word: &[u8]) -> String {
-    String::from_utf8_lossy(&word[..word.len().min(MAX_QUOTED)]).into_owned()
+    String::from_utf8_lossy(repeated(word, MAX_QUOTED)).into_owned()
 }
 
 fn unknown_command(args: Args<'_>) -> CommandError {
-    let mut text = format!("ERR unknown command '{}', with args beginning with: ", quoted(args.at(0)));
-    let start = text.len();
+    let mut beginning = Vec::new();
     for word in args.from(1).iter() {
-        if text.len() - start >= MAX_QUOTED {
+        if beginning.len() >= MAX_QUOTED {
             break;
         }
-        let room = MAX_QUOTED - (text.len() - start);
-        text.push('\'');
-        text.push_str(&String::from_utf8_lossy(&word[..word.len().min(room)]));
-        text.push_str("' ");
+        let room = MAX_QUOTED - beginning.len();
+        beginning.push(b'\'');
+        beginning.extend_from_slice(repeated(word, room));
+        beginning.extend_from_slice(b"' ");
     }
-    CommandError::new(text)
+    CommandError::new(format!(
+        "ERR unknown command '{}', with args beginning with: {}",
+        quoted(args.at(0)),
+        String::from_utf8_lossy(&beginning)
+    ))
 }
 
 fn unknown_subcommand(container: &Registered, word: &[u8]) -> CommandError {

@@ -17,6 +17,21 @@ fn a_change_holds_on_every_shard_once_it_is_confirmed() {
 }
 
 #[test]
+fn limits_of_small_values_are_redis_own_at_the_start() {
+    replies(
+        r#"
+        CONFIG GET hash-max-listpack-entries => [hash-max-listpack-entries 512]
+        CONFIG GET hash-max-listpack-value => [hash-max-listpack-value 64]
+        CONFIG GET set-max-intset-entries => [set-max-intset-entries 512]
+        CONFIG GET zset-max-listpack-entries => [zset-max-listpack-entries 128]
+        CONFIG GET zset-max-listpack-value => [zset-max-listpack-value 64]
+        CONFIG GET list-max-listpack-size => [list-max-listpack-size -2]
+        CONFIG GET hll-sparse-max-bytes => [hll-sparse-max-bytes 3000]
+        "#,
+    );
+}
+
+#[test]
 fn parameters_are_checked_before_any_of_them_changes() {
     replies(
         r#"

@@ -32,6 +32,7 @@ fn unknown_commands_are_named_with_their_first_arguments() {
         r#"
         NOSUCH => -"ERR unknown command 'NOSUCH', with args beginning with: "
         nosuch a "b c" d => -"ERR unknown command 'nosuch', with args beginning with: 'a' 'b c' 'd' "
+        "no\x00such" "a\x00b" "" => -"ERR unknown command 'no', with args beginning with: 'a' '' "
         "" a => -"ERR unknown command '', with args beginning with: 'a' "
         GET => -ERR wrong number of arguments for 'get' command
         get a b c => -ERR wrong number of arguments for 'get' command
@@ -162,6 +163,7 @@ fn client_info_and_list_describe_connections() {
         r#"
         CLIENT LIST TYPE bogus => -ERR Unknown client type 'bogus'
         CLIENT LIST ID x => -ERR Invalid client ID
+        CLIENT LIST ID 0 -5 => ""
         CLIENT LIST bogus => -ERR syntax error
         CLIENT LIST TYPE pubsub => ""
     "#,

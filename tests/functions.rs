@@ -23,6 +23,7 @@ fn a_library_is_known_to_every_shard() {
         FCALL_RO look 1 {b}n => 7
         FCALL_RO add 1 {a}n 1 => -ERR Can not execute a script with write flag using *_ro command.
         FCALL nosuch 0 => -ERR Function not found
+        FCALL nosuch many => -ERR Function not found
         FCALL add => -ERR wrong number of arguments for 'fcall' command
         FCALL add many => -ERR Bad number of keys provided
         FCALL add -1 => -ERR Number of keys can't be negative
@@ -118,6 +119,32 @@ fn no_library_is_added_when_memory_is_at_its_limit() {
     assert_eq!(connection.call(&["FUNCTION", "LIST"]).elements().len(), 0);
     connection.call(&["CONFIG", "SET", "maxmemory", "0"]);
     assert_eq!(connection.call(&[&b"FUNCTION"[..], b"RESTORE", &dump]), Value::Simple("OK".into()));
+}
+
+#[test]
+fn calls_of_a_pipeline_find_the_libraries_that_were_there_when_they_were_sent() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    let load = encode_command(&["FUNCTION", "LOAD", "REPLACE", LIBRARY]);
+    for round in 0..20 {
+        for end in [&["FUNCTION", "FLUSH"][..], &["FUNCTION", "DELETE", "tools"]] {
+            // One of the two is on another core than the connection.
+            let calls = ["{a}n", "{b}n"].map(|key| encode_command(&["FCALL", "look", "1", key]));
+            let pipeline = [&load, &calls[0], &calls[1], &encode_command(end), &calls[0], &calls[1]];
+            connection.send(&pipeline.map(Vec::as_slice).concat());
+            let replies: Vec<Value> = (0..pipeline.len()).map(|_| connection.read_value()).collect();
+            let missing = Value::Error("ERR Function not found".to_owned());
+            let wanted = [
+                Value::Bulk(b"tools".to_vec()),
+                Value::Null,
+                Value::Null,
+                Value::Simple("OK".to_owned()),
+                missing.clone(),
+                missing,
+            ];
+            assert_eq!(replies, wanted, "round {round}");
+        }
+    }
 }
 
 #[test]

@@ -162,6 +162,8 @@ fn replies_and_errors_are_those_of_redis() {
         EVAL_RO "return redis.call('publish', 'c', 'x')" 0 => -ERR Write commands are not allowed from read-only scripts.*
         EVALSHA 0123456789012345678901234567890123456789 0 => -NOSCRIPT No matching script. Please use EVAL.
         EVALSHA short 0 => -NOSCRIPT No matching script. Please use EVAL.
+        EVALSHA short many => -NOSCRIPT No matching script. Please use EVAL.
+        EVALSHA 0123456789012345678901234567890123456789 many => -ERR value is not an integer or out of range
         SCRIPT NOSUCH => -ERR unknown subcommand 'NOSUCH'. Try SCRIPT HELP.
         SCRIPT FLUSH NOW => -ERR SCRIPT FLUSH only support SYNC|ASYNC option
         SCRIPT KILL => -NOTBUSY No scripts in execution right now.
@@ -334,6 +336,35 @@ fn memory_and_depth_of_scripts_end_in_an_error() {
         assert!(matches!(reply, Value::Error(_)), "{script}: {reply:?}");
     }
     assert_eq!(connection.call(&["EVAL", "return 'still here'", "0"]).text(), "still here");
+}
+
+#[test]
+fn what_a_pipeline_runs_on_one_core_is_known_to_what_follows_on_another() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    for round in 0..20 {
+        let script = format!("return {round}");
+        let digest = connection.call(&["SCRIPT", "LOAD", &script]).text().to_owned();
+        connection.line("SCRIPT FLUSH");
+        // Either of the two is on another core than the connection.
+        let keys = if round % 2 == 0 { ["{a}k", "{b}k"] } else { ["{b}k", "{a}k"] };
+        let replies = connection.pipeline([
+            format!("EVAL \"{script}\" 1 {}", keys[0]).as_str(),
+            format!("EVALSHA {digest} 1 {}", keys[1]).as_str(),
+            format!("SCRIPT EXISTS {digest}").as_str(),
+            format!("EVALSHA {digest} 1 {}", keys[0]).as_str(),
+            "SCRIPT FLUSH",
+            format!("EVALSHA {digest} 1 {}", keys[1]).as_str(),
+            format!("SCRIPT LOAD \"{script}\"").as_str(),
+            format!("EVALSHA {digest} 1 {}", keys[0]).as_str(),
+        ]);
+        assert_eq!(
+            format!("{replies:?}"),
+            format!(
+                "[:{round}, :{round}, [:1], :{round}, +OK, -NOSCRIPT No matching script. Please use EVAL., \"{digest}\", :{round}]"
+            )
+        );
+    }
 }
 
 #[test]

@@ -276,7 +276,7 @@ fn is_packed(shard: &mut Shard, key: &str) -> bool {
 
 #[test]
 fn a_hash_stays_packed_up_to_the_limits() {
-    let shard = &mut shard(Settings::default(), 1);
+    let shard = &mut shard(Settings { hash_max_listpack_entries: 128, ..Settings::default() }, 1);
     for number in 0..128 {
         run(shard, 1_000, &format!("HSET h f{number} {}", "v".repeat(64)));
     }

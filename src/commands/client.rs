@@ -259,9 +259,9 @@ fn list(request: &mut Request<'_>) -> Result<Flow, CommandError> {
         4 if args.is(2, "type") => asked_type = Some(parse_type(args.at(3))?),
         4.. if args.is(2, "id") => {
             let parsed = args.from(3).iter().map(|word| {
+                // Numbers below 1 are nobody's.
                 number::parse_i64(word)
-                    .and_then(|id| u64::try_from(id).ok())
-                    .filter(|&id| id > 0)
+                    .map(|id| u64::try_from(id).unwrap_or(0))
                     .ok_or_else(|| CommandError::new("ERR Invalid client ID"))
             });
             ids = Some(parsed.collect::<Result<_, _>>()?);

@@ -248,7 +248,7 @@ mod tests {
             (Use { peak: 200 << 20, ..sound.clone() }, "Peak: 200.00M"),
             (Use { resident: 150 << 20, ..sound.clone() }, "Fragmentation: the process takes 150.00M"),
             (Use { limit: 105 << 20, ..sound.clone() }, "Limit: 100.00M"),
-            (Use { shards: vec![10 << 20, 90 << 20], ..sound.clone() }, "Shards: shard 1 holds 90.00M"),
+            (Use { shards: vec![10 << 20, 90 << 20], ..sound.clone() }, "Shards: the keys of shard 1 take 90.00M"),
         ] {
             let report = diagnose(&unsound);
             assert!(report.starts_with(finding) && report.lines().count() == 1, "{report}");

@@ -132,8 +132,10 @@ pub struct Client {
     pub pieces: VecDeque<Piece>,
     /// Whether the client waits for a reply before its next command may start.
     pub waiting: bool,
-    /// Whether it is not served for now, because too much is owed to it.
+    /// Whether it is not served for now, because too much is owed to it, or its next command has to come behind that.
     pub paused: bool,
+    /// Whether its next command starts when nothing is owed to it any more.
+    pub awaits_replies: bool,
     /// Whether its next command waits for the end of a `CLIENT PAUSE`.
     pub postponed: bool,
     /// Whether the socket had no room for all of the output.
@@ -228,6 +230,7 @@ impl Client {
             pieces: VecDeque::new(),
             waiting: false,
             paused: false,
+            awaits_replies: false,
             postponed: false,
             blocked_on_write: false,
             watches_write: false,
@@ -297,7 +300,8 @@ impl Client {
     /// Whether a paused client may be served again: little enough is owed to it, in replies and in bytes.
     #[inline]
     pub fn may_resume(&self) -> bool {
-        self.pieces.len() < RESUMED_PIECES && self.unsent() < RESUMED_UNSENT
+        let most_pieces = if self.awaits_replies { 1 } else { RESUMED_PIECES };
+        self.pieces.len() < most_pieces && self.unsent() < RESUMED_UNSENT
     }
 
     /// Whether the reply of the command in progress is sent.

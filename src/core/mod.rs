@@ -58,6 +58,7 @@ pub mod mailbox;
 mod monitor;
 mod notifications;
 mod observe;
+mod order;
 pub mod pause;
 mod publish;
 pub mod script;

@@ -118,7 +118,7 @@ impl Core {
 
     /// A script that this core has compiled, and that is not forgotten since.
     #[inline]
-    fn known_script(&mut self, digest: &Digest) -> Option<Arc<Script>> {
+    pub(super) fn known_script(&mut self, digest: &Digest) -> Option<Arc<Script>> {
         let script = self.scripts.known.get(digest)?;
         if script.is_forgotten() {
             self.scripts.known.remove(digest);
@@ -208,6 +208,19 @@ impl Core {
         command: ScriptCommand,
         args: Args<'_>,
     ) -> Result<(Rc<Engine>, Prepared), CommandError> {
+        // What is to be called is looked for first, but for a script, of which only the digest's length is.
+        let function = match command {
+            ScriptCommand::Call { .. } => {
+                self.take_libraries()?;
+                let libraries = self.process.libraries.current();
+                let (name, flags) = libraries.find(args.at(1)).ok_or(CommandError::new("ERR Function not found"))?;
+                Some(Found::Function(name.to_owned(), flags))
+            }
+            ScriptCommand::EvalDigest { .. } if args.at(1).len() != Digest::HEX_LEN => {
+                return Err(CommandError::NO_SCRIPT);
+            }
+            _ => None,
+        };
         let keys = parse_i64(args.at(2)).ok_or(match command {
             ScriptCommand::Call { .. } => CommandError::new("ERR Bad number of keys provided"),
             _ => CommandError::NOT_AN_INTEGER,
@@ -218,20 +231,15 @@ impl Core {
             Ok(_) => return Err(CommandError::new("ERR Number of keys can't be greater than number of args")),
             Err(_) => return Err(CommandError::new("ERR Number of keys can't be negative")),
         };
-        let found = match command {
-            ScriptCommand::Eval { .. } => Found::Script(self.load_script(args.at(1), false)?),
-            ScriptCommand::EvalDigest { .. } => {
+        let found = match (function, command) {
+            (Some(function), _) => function,
+            (None, ScriptCommand::Eval { .. }) => Found::Script(self.load_script(args.at(1), false)?),
+            (None, _) => {
                 let script = match Digest::parse(args.at(1)) {
                     Some(digest) => self.script(&digest)?,
                     None => None,
                 };
                 Found::Script(script.ok_or(CommandError::NO_SCRIPT)?)
-            }
-            ScriptCommand::Call { .. } => {
-                self.take_libraries()?;
-                let libraries = self.process.libraries.current();
-                let found = libraries.find(args.at(1)).ok_or(CommandError::new("ERR Function not found"))?;
-                Found::Function(found.0.to_owned(), found.1)
             }
         };
         let (flags, has_flags) = match &found {

@@ -156,6 +156,7 @@ impl Core {
                 continue;
             }
             client.paused = false;
+            client.awaits_replies = false;
             let mut input = std::mem::take(&mut client.input);
             let served_below = self.serving.replace(key);
             let consumed = self.serve(key, &input);
@@ -305,7 +306,9 @@ impl Core {
                 }
             } else {
                 let args = Args::new(input, words);
-                if self.postpones(key, &request.found, request.slots, args) {
+                if self.postpones(key, &request.found, request.slots, args)
+                    || self.awaits_replies(key, &request.found, args)
+                {
                     return index;
                 }
                 self.execute_request(key, &request.found, request.slots, args, &mut start);
@@ -347,7 +350,7 @@ impl Core {
         }
         let args = Args::new(&buffer, &ranges);
         let (found, slots, _) = look_up(args);
-        if self.postpones(key, &found, slots, args) {
+        if self.postpones(key, &found, slots, args) || self.awaits_replies(key, &found, args) {
             return Inline::Postponed;
         }
         self.execute_request(key, &found, slots, args, start);

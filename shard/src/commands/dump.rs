@@ -110,6 +110,8 @@ fn restore(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     if ttl_ms < 0 {
         return Err(CommandError::new("ERR Invalid TTL value, must be >= 0"));
     }
+    let content =
+        rdb::open(payload).ok_or_else(|| CommandError::new("ERR DUMP payload version or checksum are wrong"))?;
     let now_ms = context.keys.now_ms();
     let deadline_ms = match ttl_ms {
         0 => None,
@@ -119,8 +121,6 @@ fn restore(context: &mut Context<'_>, args: Args<'_>) -> CommandResult {
             Some(deadline_ms.ok_or_else(|| CommandError::invalid_expire_time("restore"))?)
         }
     };
-    let content =
-        rdb::open(payload).ok_or_else(|| CommandError::new("ERR DUMP payload version or checksum are wrong"))?;
     let settings = &context.keys.settings;
     let access = access::imported(options.idle_s, options.frequency, now_ms, settings);
     let header = Header { key, deadline_ms, version: None, access };

@@ -53,6 +53,10 @@ fn errors_come_in_redis_words_and_change_nothing() {
     let (reply, changes) =
         call(&mut shard, NOW_MS, Protocol::Resp2, &[b"RESTORE".as_slice(), b"k", b"0", &damaged, b"REPLACE"]);
     assert_eq!((reply, changes), (b"-ERR Bad data format\r\n".to_vec(), 0));
+    // The payload is looked at before the time.
+    let far: [&[u8]; 5] = [b"RESTORE", b"k", b"9223372036854775807", b"no payload", b"REPLACE"];
+    let (reply, _) = call(&mut shard, NOW_MS, Protocol::Resp2, &far);
+    assert_eq!(reply, b"-ERR DUMP payload version or checksum are wrong\r\n");
     assert_eq!(run(&mut shard, &[b"GET", b"k"]), b"$3\r\nold\r\n");
 }
 

@@ -44,6 +44,7 @@ commands_md` writes it anew.
 A command does what Redis 7.2 does, but for what is said under *Differs*. *Since* is the version of Redis that it came
 with; for a *native* command, which Redis does not have, the version of Ruvio. All keys of a command have to be in one
 slot unless the server was started with `--cross-slot allow`, and those of a native command in any case.
+Errors are UTF-8: bytes of a client's words that are none are repeated as `\u{fffd}`.
 ";
 
 /// The texts of a table, by name.
