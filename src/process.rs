@@ -81,6 +81,9 @@ pub struct Process {
     next_flush: AtomicU64,
 }
 
+/// The niceness of threads that work in the background: a tenth of the weight of a core's thread.
+const BACKGROUND_NICENESS: i32 = 10;
+
 impl Process {
     /// The state of a process that starts now.
     pub fn new(
@@ -180,6 +183,13 @@ impl Process {
         self.cpus.iter().for_each(|&cpu| set.set(cpu));
         // It stays where it is otherwise, which is only slower.
         let _ = rustix::thread::sched_setaffinity(None, &set);
+    }
+
+    /// Has the calling thread give way to the cores' threads, which answer clients: it gets little time while they use
+    /// theirs.
+    pub fn give_way() {
+        // It is in their way otherwise, which is only slower.
+        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), BACKGROUND_NICENESS);
     }
 
     /// Ends the process because of `problem`; the first one is told.

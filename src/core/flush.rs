@@ -25,10 +25,11 @@ impl Core {
         }
     }
 
-    /// Sends what the turn has written.
+    /// Sends what the turn has written: the last first, so that a client that has waited gets what it waited for before
+    /// the one that brought it gets its reply.
     pub(super) fn flush_clients(&mut self) {
         let mut keys = std::mem::take(&mut self.to_flush);
-        for key in keys.drain(..) {
+        for key in keys.drain(..).rev() {
             self.flush_client(key);
         }
         if self.to_flush.is_empty() {

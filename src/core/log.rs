@@ -21,10 +21,12 @@ use crate::registry::Registered;
 
 pub mod checkpoint;
 pub mod disk;
+mod grouping;
 pub mod recovery;
 
 use checkpoint::Checkpoints;
 use disk::RingDisk;
+use grouping::Grouping;
 
 /// What writes the log of a core.
 pub type Writer = ruvio_shard::log::Writer<RingDisk>;
@@ -74,6 +76,8 @@ pub struct Log {
     clients: VecDeque<(u64, ClientKey)>,
     /// Messages to other cores that do.
     messages: VecDeque<(u64, usize, Message)>,
+    /// When the next sync begins that they wait for.
+    grouping: Grouping,
 }
 
 impl Log {
@@ -86,6 +90,7 @@ impl Log {
             in_trouble: false,
             clients: VecDeque::new(),
             messages: VecDeque::new(),
+            grouping: Grouping::default(),
         }
     }
 }
@@ -256,24 +261,57 @@ impl Core {
 
     /// Takes in what the kernel has done, and sends the replies that waited for it.
     pub(super) fn advance_log(&mut self) {
+        let now_ns = self.elapsed_ns();
         let Some(log) = &mut self.log else { return };
+        let groups = log.writer.syncs_always();
+        let synced = log.writer.synced();
+        // Whether the next one begins is decided once it is known whom this one releases.
+        log.writer.holds_sync = groups && (log.writer.is_syncing() || log.grouping.left_ns(now_ns).is_some());
         log.writer.advance(self.now_ms);
         let acknowledged = log.writer.acknowledged();
+        let has_synced = log.writer.synced() > synced;
+        let mut released = 0;
         while let Some(log) = &mut self.log
             && log.messages.front().is_some_and(|(position, _, _)| *position <= acknowledged)
             && let Some((_, target, message)) = log.messages.pop_front()
         {
+            released += 1;
             self.send(target, message);
         }
         while let Some(log) = &mut self.log
             && log.clients.front().is_some_and(|(position, _)| *position <= acknowledged)
             && let Some((_, key)) = log.clients.pop_front()
         {
+            released += 1;
             if let Some(client) = self.clients.get_mut(key) {
                 client.awaits_log = false;
                 self.want_flush(key);
             }
         }
+        let Some(log) = &mut self.log else { return };
+        if !groups {
+            return;
+        }
+        let waiting = log.clients.len() + log.messages.len();
+        if has_synced {
+            log.grouping.ended(now_ns, released, waiting);
+        }
+        if log.writer.holds_sync && !log.writer.is_syncing() && !log.grouping.holds(now_ns, waiting) {
+            log.writer.holds_sync = false;
+            log.writer.advance(self.now_ms);
+        }
+        if log.writer.is_syncing() {
+            log.grouping.began(now_ns);
+        }
+    }
+
+    /// How long the next sync is held back, in ns, where it is.
+    pub(super) fn sync_is_held_ns(&self) -> Option<u64> {
+        self.log.as_ref().and_then(|log| log.grouping.left_ns(self.elapsed_ns()))
+    }
+
+    fn elapsed_ns(&self) -> u64 {
+        self.clock.delta_as_nanos(0, self.clock.raw())
     }
 
     /// Tells the process, and the operator, that the log cannot be written any more, or can be again.
@@ -302,7 +340,7 @@ impl Core {
             self.log_evicted();
         }
         if let Some(log) = &mut self.log
-            && log.writer.start(self.now_ms)
+            && (log.writer.start(self.now_ms) || log.writer.holds_sync)
         {
             self.advance_log();
         }

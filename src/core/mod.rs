@@ -312,16 +312,17 @@ impl Core {
             let pause_ends_ms = self.pause.map_or(i64::MAX, |pause| pause.until_ms);
             let next_ms = self.waiting.next_deadline_ms().unwrap_or(i64::MAX).min(self.next_tick_ms).min(pause_ends_ms);
             let timeout_ms = (next_ms - now_ms()).clamp(0, 1000);
-            self.poll(events, timeout_ms);
+            let held_ns = self.sync_is_held_ns().map_or(i64::MAX, |left_ns| left_ns as i64);
+            self.poll(events, (timeout_ms * 1_000_000).min(held_ns));
             mailbox.woke();
         } else {
             self.poll(events, 0);
         }
     }
 
-    fn poll(&self, events: &mut Vec<epoll::Event>, timeout_ms: i64) {
+    fn poll(&self, events: &mut Vec<epoll::Event>, timeout_ns: i64) {
         events.clear();
-        let timeout = Timespec { tv_sec: timeout_ms / 1000, tv_nsec: timeout_ms % 1000 * 1_000_000 };
+        let timeout = Timespec { tv_sec: timeout_ns / 1_000_000_000, tv_nsec: timeout_ns % 1_000_000_000 };
         // An interrupted wait is a turn without events.
         let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout));
     }

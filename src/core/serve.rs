@@ -81,6 +81,12 @@ impl Core {
             }
             return;
         }
+        if client.blocked_at.is_some() {
+            // It has sent something, or it is gone: from now on the kernel tells of its end alone.
+            let write = client.watches_write;
+            self.set_interest(key, false, write, true);
+            return;
+        }
         let received = if client.input.is_empty() {
             let mut scratch = std::mem::take(&mut self.scratch);
             if scratch.is_empty() {
@@ -357,24 +363,33 @@ impl Core {
         Inline::Executed
     }
 
-    /// Has the kernel tell of a client's input exactly while it may be served.
+    /// Has the kernel tell of a client's input while it may be served, and of its end while it waits for a key.
+    ///
+    /// Most clients send nothing while they wait for a key: the kernel goes on telling of their input, until there is some.
     pub(super) fn update_interest(&mut self, key: ClientKey) {
-        use rustix::event::epoll::{EventData, EventFlags, modify};
-        let epoll = self.epoll.as_fd();
         let Some(client) = self.clients.get_mut(key) else { return };
         let read = !(client.waiting || client.paused || client.postponed || client.closing);
         let write = client.sent < client.output.len() && client.blocked_on_write;
         let blocked = client.blocked_at.is_some();
-        if read == client.watches_read && write == client.watches_write && blocked == client.watches_end {
+        if !(blocked && client.watches_read && write == client.watches_write) {
+            self.set_interest(key, read, write, blocked);
+        }
+    }
+
+    fn set_interest(&mut self, key: ClientKey, read: bool, write: bool, end: bool) {
+        use rustix::event::epoll::{EventData, EventFlags, modify};
+        let epoll = self.epoll.as_fd();
+        let Some(client) = self.clients.get_mut(key) else { return };
+        if read == client.watches_read && write == client.watches_write && end == client.watches_end {
             return;
         }
         client.watches_read = read;
         client.watches_write = write;
-        client.watches_end = blocked;
+        client.watches_end = end;
         let mut flags = EventFlags::empty();
         flags.set(EventFlags::IN, read);
         flags.set(EventFlags::OUT, write);
-        flags.set(EventFlags::RDHUP, blocked);
+        flags.set(EventFlags::RDHUP, end);
         // Fails only for a socket that is not in the set, which a client's always is.
         let _ = modify(epoll, &client.socket, EventData::new_u64(key.to_token()), flags);
     }

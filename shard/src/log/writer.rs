@@ -114,6 +114,8 @@ struct Renewal<F> {
 pub struct Writer<D: Disk> {
     /// Records to be written.
     pub buffer: Buffer,
+    /// Whether a sync that replies wait for is put off, because others that can share it are about to come.
+    pub holds_sync: bool,
     /// Where they are written.
     pub disk: D,
     header: Header,
@@ -157,6 +159,7 @@ impl<D: Disk> Writer<D> {
         let directory = disk.directory()?;
         Ok(Writer {
             buffer: Buffer::new(position),
+            holds_sync: false,
             disk,
             header,
             durability,
@@ -212,6 +215,16 @@ impl<D: Disk> Writer<D> {
     #[inline]
     pub fn acknowledged(&self) -> u64 {
         self.acknowledged
+    }
+
+    /// Whether replies wait for syncs.
+    pub fn syncs_always(&self) -> bool {
+        self.durability == Durability::Always
+    }
+
+    /// Whether a sync is under way.
+    pub fn is_syncing(&self) -> bool {
+        self.sync.is_some()
     }
 
     /// How far the log is on stable storage.
@@ -343,7 +356,7 @@ impl<D: Disk> Writer<D> {
         }
         self.start(now_ms);
         let is_due = match self.durability {
-            Durability::Always => true,
+            Durability::Always => !self.holds_sync,
             Durability::EverySecond => now_ms - self.sync_started_ms >= SYNC_EVERY_MS,
             Durability::Memory => false,
         };

@@ -303,6 +303,7 @@ fn write_image(
     process: &Arc<Process>,
 ) -> Result<u64, String> {
     process.run_anywhere();
+    Process::give_way();
     let path = directory.join("checkpoint.new");
     let written = write_parts(&path, parts, number, process).and_then(|bytes| {
         fs::rename(&path, data::checkpoint_path(directory, position))?;
