@@ -173,9 +173,9 @@ pub const CASES: &[Case] = &[
     Case {
         name: "SET IFGT",
         setup: &["SET g:# 5"],
-        native: "SET g:# # IFGT",
+        native: "SET g:# 1# IFGT",
         script: SET_IF_GREATER,
-        call: "1 g:# #",
+        call: "1 g:# 1#",
         keeps_state: false,
     },
     Case {
