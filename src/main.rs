@@ -26,6 +26,7 @@ mod wire;
 static ALLOCATOR: memory::CountingAllocator = memory::CountingAllocator;
 
 fn main() -> ExitCode {
+    memory::give_back_soon();
     let result = start::allowed_cpus().and_then(|cpus| match options::read(cpus.len())? {
         options::Asked::Print(text) => {
             print!("{text}");

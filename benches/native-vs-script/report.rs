@@ -51,7 +51,10 @@ pub fn page(programs: &Programs, effort: Effort, outcomes: &[Outcome]) -> String
     table(
         &mut page,
         "Resident bytes a key",
-        &format!("Of {} keys, each called once, in a fresh process.", effort.part(STATE_KEYS)),
+        &format!(
+            "Of {} keys, each called once, in a fresh process. A token bucket that is full again is not kept.",
+            effort.part(STATE_KEYS)
+        ),
         with_state,
         |figures| figure(figures.bytes_a_key, 0),
         |outcome| Some(outcome.native.bytes_a_key? / outcome.redis?.bytes_a_key?),
