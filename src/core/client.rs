@@ -19,6 +19,11 @@ use crate::wire::Progress;
 /// Bytes of a buffer that a client keeps when it is empty, or that are not worth moving.
 const KEPT_BYTES: usize = 64 << 10;
 
+/// What the first reply of another core is reckoned to have, in bytes, and by which part of the difference a smaller one
+/// brings that down.
+const FIRST_RECKONED_BYTES: usize = 256 << 10;
+const RECKONED_FALL: usize = 32;
+
 /// Names a client on its core; the generation tells a client from earlier ones in the same place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClientKey {
@@ -130,6 +135,8 @@ pub struct Client {
     pub late: Vec<u8>,
     /// What is owed, in order; empty unless a reply is outstanding.
     pub pieces: VecDeque<Piece>,
+    /// What a reply of another core is reckoned to have, in bytes: as the largest of late, and at first a lot.
+    pub reckoned_bytes: usize,
     /// Whether the client waits for a reply before its next command may start.
     pub waiting: bool,
     /// Whether it is not served for now, because too much is owed to it, or its next command has to come behind that.
@@ -228,6 +235,7 @@ impl Client {
             executing: false,
             late: Vec::new(),
             pieces: VecDeque::new(),
+            reckoned_bytes: FIRST_RECKONED_BYTES,
             waiting: false,
             paused: false,
             awaits_replies: false,
@@ -301,7 +309,13 @@ impl Client {
     #[inline]
     pub fn may_resume(&self) -> bool {
         let most_pieces = if self.awaits_replies { 1 } else { RESUMED_PIECES };
-        self.pieces.len() < most_pieces && self.unsent() < RESUMED_UNSENT
+        self.pieces.len() < most_pieces && self.unsent() < RESUMED_UNSENT && self.reckoned_owed() < RESUMED_UNSENT
+    }
+
+    /// About how many bytes are owed to the client by other cores.
+    #[inline]
+    pub fn reckoned_owed(&self) -> usize {
+        self.pieces.len().saturating_mul(self.reckoned_bytes)
     }
 
     /// Whether the reply of the command in progress is sent.
@@ -407,6 +421,8 @@ impl Client {
 
     /// Takes in the reply that core `from` owed for the earliest command it was given.
     pub fn settle_owed(&mut self, from: u16, encoded: &[u8]) {
+        let fall = self.reckoned_bytes.saturating_sub(encoded.len()) / RECKONED_FALL;
+        self.reckoned_bytes = (self.reckoned_bytes - fall).max(encoded.len());
         if matches!(self.pieces.front(), Some(Piece::Owed(core)) if *core == from) {
             self.pieces.pop_front();
             self.output.extend_from_slice(encoded);

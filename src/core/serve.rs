@@ -326,7 +326,10 @@ impl Core {
                         client.end_command(owed);
                     }
                     owed = client.pieces.len();
-                    if client.pieces.len() >= PAUSED_PIECES || client.unsent() >= PAUSED_UNSENT {
+                    if client.pieces.len() >= PAUSED_PIECES
+                        || client.unsent() >= PAUSED_UNSENT
+                        || client.reckoned_owed() >= PAUSED_UNSENT
+                    {
                         client.paused = true;
                     }
                     if client.waiting || client.paused || client.closing {
