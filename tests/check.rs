@@ -269,3 +269,23 @@ fn flags_of_the_server_are_not_for_a_check() {
     let (code, text) = check(Path::new("/tmp"), &["--nosuch"]);
     assert!(code != 0 && text.contains("--nosuch"), "{text}");
 }
+
+#[test]
+fn after_an_orderly_end_nothing_that_is_missing_counts_as_torn() {
+    let mut server = Server::with(&Options { arguments: &["--durability", "everysec"], ..Options::default() });
+    let mut connection = server.connect();
+    (0..300).for_each(|index| drop(connection.line(&format!("SET key:{index} {index}"))));
+    end(&mut server);
+    for segment in segments(&server) {
+        let content = fs::read(&segment).expect("a segment");
+        let commands = commands_in(&content);
+        for offset in [commands[1], commands[commands.len() - 1]] {
+            flip(&segment, offset + 9);
+            let (code, text) = check(&server.data(), &[]);
+            assert_eq!(code, 1, "{text}");
+            assert!(text.contains(&format!("{} is damaged at offset {offset}: ", segment.display())), "{text}");
+            flip(&segment, offset + 9);
+        }
+    }
+    assert_eq!(check(&server.data(), &[]).0, 0);
+}

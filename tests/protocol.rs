@@ -255,3 +255,14 @@ fn proto_max_bulk_len_can_be_lowered() {
     assert_eq!(connection.read_value().error(), "ERR Protocol error: invalid bulk length");
     connection.expect_close();
 }
+
+#[test]
+fn an_http_request_ends_the_connection_before_its_body_is_executed() {
+    let server = Server::start();
+    for head in ["POST / HTTP/1.1\r\n", "Host: localhost\r\n", "pOsT x\r\n"] {
+        let mut connection = server.connect();
+        connection.send(format!("{head}\r\nSET smuggled 1\r\n").as_bytes());
+        connection.expect_close();
+    }
+    assert_eq!(server.connect().line("EXISTS smuggled"), Value::Integer(0));
+}

@@ -74,6 +74,12 @@ impl Core {
                 self.reject(key, &CommandError::wrong_arity(command.spec.name));
                 return;
             }
+            Found::Unknown(_) if is_of_http(args) => {
+                // Somebody has a browser send commands here: what follows is not executed.
+                client.closing = true;
+                self.want_flush(key);
+                return;
+            }
             Found::Unknown(error) => {
                 let error = error.clone();
                 client.last_command = "NULL";
@@ -494,4 +500,10 @@ impl Core {
 /// Whether a command is run at once even in a transaction.
 fn is_transaction_control(command: &Registered) -> bool {
     matches!(command.spec.name, "exec" | "discard" | "multi" | "watch" | "quit" | "reset")
+}
+
+/// Whether the words are a line of an HTTP request, as Redis knows them.
+#[cold]
+fn is_of_http(args: Args<'_>) -> bool {
+    [&b"post"[..], b"host:"].iter().any(|word| args.at(0).eq_ignore_ascii_case(word))
 }

@@ -530,16 +530,24 @@ impl<D: Disk> Writer<D> {
 
     /// Writes and syncs all there is, and waits for it.
     pub fn finish(&mut self, now_ms: i64) -> Result<(), DiskError> {
+        let mut says_so = false;
         loop {
             self.advance(now_ms);
             if let Some(Trouble::Write { error, .. } | Trouble::Broken { error, .. }) = self.trouble {
                 return Err(error);
             }
             if self.write.is_none() && self.sync.is_none() {
-                if self.synced == self.written {
+                if self.synced < self.written {
+                    self.start_sync(now_ms);
+                } else if self.synced == self.marked || says_so || self.buffer.is_open() {
                     return Ok(());
+                } else {
+                    // The last record says that all before it is stored: what is missing of that later is damage.
+                    says_so = true;
+                    self.marked = self.synced;
+                    self.buffer.synced(self.synced);
+                    continue;
                 }
-                self.start_sync(now_ms);
             }
             self.disk.wait()?;
         }
