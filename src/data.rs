@@ -23,6 +23,7 @@ use crate::memory::MAX_CORES;
 
 mod division;
 mod incoming;
+mod new_checkpoint;
 
 pub use division::Division;
 pub use incoming::Incoming;
@@ -171,16 +172,11 @@ pub fn lock_as_it_is(path: &Path) -> Result<Option<File>, String> {
 fn begin(path: &Path, manifest: &Manifest) -> Result<(), String> {
     let shown = path.display();
     let failed = |error: io::Error| format!("cannot write in the data directory {shown}: {error}");
-    for (generation, folder) in generations(path).map_err(failed)? {
-        for shard in fs::read_dir(&folder).map_err(failed)? {
-            let shard = shard.map_err(failed)?.path();
-            if fs::read_dir(&shard).map_err(failed)?.next().is_some() {
-                return Err(format!(
-                    "{shown} has data of generation {generation}, but no {MANIFEST} that says how they are divided; restore \
-                     it from a backup"
-                ));
-            }
-        }
+    if let Some(generation) = generation_with_files(path).map_err(failed)? {
+        return Err(format!(
+            "{shown} has data of generation {generation}, but no {MANIFEST} that says how they are divided; restore it from \
+             a backup"
+        ));
     }
     let make = || -> io::Result<()> {
         for shard in 0..manifest.shards {
@@ -209,6 +205,18 @@ fn generation_path(path: &Path, generation: u64) -> PathBuf {
 /// Where the files of a shard of a generation are.
 pub fn shard_path(path: &Path, generation: u64, shard: usize) -> PathBuf {
     generation_path(path, generation).join(format!("shard-{shard}"))
+}
+
+/// The first generation that a shard has files of.
+fn generation_with_files(path: &Path) -> io::Result<Option<u64>> {
+    for (generation, folder) in generations(path)? {
+        for shard in fs::read_dir(folder)? {
+            if fs::read_dir(shard?.path())?.next().is_some() {
+                return Ok(Some(generation));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// The generations that there are files of: their numbers and folders, in order.

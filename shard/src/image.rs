@@ -23,7 +23,7 @@ use crate::entry::{EntryRef, Kind};
 use crate::log::{HEADER_BYTES, Header, checksum};
 use crate::object::Object;
 use crate::rdb;
-use parts::SharedParts;
+use parts::Parts;
 
 /// The first bytes of an image.
 pub(crate) const MAGIC: [u8; 8] = *b"RUVIOIMG";
@@ -56,18 +56,6 @@ const SORTED_SET: u8 = 4;
 /// Of an entry's first byte: it has a deadline, a version.
 const HAS_DEADLINE: u8 = 1;
 const HAS_VERSION: u8 = 2;
-
-/// A collection that is being saved in parts.
-pub(crate) struct Begun {
-    /// Which one of the image it is.
-    number: u32,
-    pub(crate) database: usize,
-    pub(crate) slot: u16,
-    pub(crate) key: Box<[u8]>,
-    pub(crate) parts: SharedParts,
-    /// The collection itself, where its key is gone.
-    pub(crate) detached: Option<Box<Object>>,
-}
 
 /// An image in the making.
 #[derive(Debug)]
@@ -154,8 +142,8 @@ impl Image {
         !self.abandoned && entry.object().is_some_and(|object| object.elements() >= self.in_parts_from)
     }
 
-    /// Begins to save an entry of slot `slot`, for which [`Image::is_for_parts`], in parts.
-    pub(crate) fn begin_parts(&mut self, database: usize, slot: u16, entry: EntryRef<'_>) -> Begun {
+    /// Begins to save an entry, for which [`Image::is_for_parts`], in parts; which one of the image it is.
+    pub(crate) fn begin_parts(&mut self, database: usize, entry: EntryRef<'_>) -> u32 {
         let elements = entry.object().map_or(0, Object::elements);
         let number = self.numbered;
         self.numbered += 1;
@@ -171,7 +159,7 @@ impl Image {
         });
         self.out.extend_from_slice(&(elements as u64).to_le_bytes());
         self.end_block_of_parts();
-        Begun { number, database, slot, key: entry.key().into(), parts: SharedParts::new(elements), detached: None }
+        number
     }
 
     fn begin_block_of_parts(&mut self, kind: u8, number: u32) {
@@ -190,12 +178,10 @@ impl Image {
     }
 
     /// Adds what is saved of a collection since the last time.
-    pub(crate) fn add_parts(&mut self, begun: &Begun) {
-        let mut parts = begun.parts.borrow_mut();
-        let parts = &mut *parts;
+    pub(crate) fn add_parts(&mut self, number: u32, parts: &mut Parts) {
         for (kind, elements) in [(PARTS, &mut parts.elements), (PARTS_RIGHT, &mut parts.from_the_right)] {
             if !elements.is_empty() {
-                self.begin_block_of_parts(kind, begun.number);
+                self.begin_block_of_parts(kind, number);
                 self.out.extend_from_slice(elements);
                 self.end_block_of_parts();
                 elements.clear();
@@ -204,9 +190,25 @@ impl Image {
     }
 
     /// Ends a collection of which everything was added.
-    pub(crate) fn end_parts(&mut self, begun: &Begun) {
-        self.begin_block_of_parts(PARTS_END, begun.number);
+    pub(crate) fn end_parts(&mut self, number: u32) {
+        self.begin_block_of_parts(PARTS_END, number);
         self.end_block_of_parts();
+    }
+
+    /// Adds an entry, for which [`Image::is_for_parts`], in one go.
+    pub(crate) fn save_in_parts(&mut self, database: usize, entry: EntryRef<'_>) {
+        let number = self.begin_parts(database, entry);
+        let mut parts = Parts::default();
+        if let Some(object) = entry.object() {
+            object.save_all(|save| {
+                save(&mut parts.elements);
+                if parts.elements.len() > BLOCK_BYTES {
+                    self.add_parts(number, &mut parts);
+                }
+            });
+        }
+        self.add_parts(number, &mut parts);
+        self.end_parts(number);
     }
 
     /// Adds the last block.

@@ -15,7 +15,7 @@ use crate::entry::{Entry, EntryRef, Kind};
 use crate::error::CommandError;
 use crate::events::Class;
 use crate::hash_key;
-use crate::image::{Begun, Image};
+use crate::image::Image;
 use crate::remains::Remains;
 use crate::settings::Settings;
 use crate::slot::{SLOTS, key_slot};
@@ -77,7 +77,7 @@ pub struct Keys {
     /// The image in the making, if one is.
     image: Option<Box<Image>>,
     /// Collections that are saved in parts in it, as far as they are not saved as a whole yet.
-    begun: Vec<Begun>,
+    begun: Vec<images::Begun>,
     /// The mark of entries that need not be saved.
     mark: bool,
     remains: Remains,

@@ -83,10 +83,10 @@ impl Object {
     /// Begins to save the elements, all that are there now.
     pub(crate) fn begin_saving(&mut self, parts: SharedParts) {
         match self {
-            Object::Hash(hash) => hash.begin_saving(parts),
+            Object::Hash(hash) => hash.saving.begin(parts),
             Object::List(list) => list.begin_saving(parts),
-            Object::Set(set) => set.begin_saving(parts),
-            Object::SortedSet(sorted_set) => sorted_set.begin_saving(parts),
+            Object::Set(set) => set.saving.begin(parts),
+            Object::SortedSet(sorted_set) => sorted_set.saving.begin(parts),
         }
     }
 
@@ -103,20 +103,20 @@ impl Object {
     /// Saves nothing more.
     pub(crate) fn stop_saving(&mut self) {
         match self {
-            Object::Hash(hash) => hash.stop_saving(),
+            Object::Hash(hash) => hash.saving.stop(),
             Object::List(list) => list.stop_saving(),
-            Object::Set(set) => set.stop_saving(),
-            Object::SortedSet(sorted_set) => sorted_set.stop_saving(),
+            Object::Set(set) => set.saving.stop(),
+            Object::SortedSet(sorted_set) => sorted_set.saving.stop(),
         }
     }
 
     /// What is saved of it, while that goes on.
     pub(crate) fn parts(&self) -> Option<&SharedParts> {
         match self {
-            Object::Hash(hash) => hash.parts(),
+            Object::Hash(hash) => hash.saving.parts(),
             Object::List(list) => list.parts(),
-            Object::Set(set) => set.parts(),
-            Object::SortedSet(sorted_set) => sorted_set.parts(),
+            Object::Set(set) => set.saving.parts(),
+            Object::SortedSet(sorted_set) => sorted_set.saving.parts(),
         }
     }
 

@@ -261,9 +261,10 @@ impl Core {
 
     /// Takes in what the kernel has done, and sends the replies that waited for it.
     pub(super) fn advance_log(&mut self) {
-        let now_ns = self.elapsed_ns();
-        let Some(log) = &mut self.log else { return };
+        let Some(log) = &self.log else { return };
         let groups = log.writer.syncs_always();
+        let now_ns = if groups { self.elapsed_ns() } else { 0 };
+        let Some(log) = &mut self.log else { return };
         let synced = log.writer.synced();
         // Whether the next one begins is decided once it is known whom this one releases.
         log.writer.holds_sync = groups && (log.writer.is_syncing() || log.grouping.left_ns(now_ns).is_some());
@@ -307,7 +308,8 @@ impl Core {
 
     /// How long the next sync is held back, in ns, where it is.
     pub(super) fn sync_is_held_ns(&self) -> Option<u64> {
-        self.log.as_ref().and_then(|log| log.grouping.left_ns(self.elapsed_ns()))
+        let log = self.log.as_ref().filter(|log| log.grouping.has_held())?;
+        log.grouping.left_ns(self.elapsed_ns())
     }
 
     fn elapsed_ns(&self) -> u64 {

@@ -5,21 +5,18 @@
 //! removed when the new one has been read. So a process that dies on the way leaves the old generation as it was and a new
 //! one that is of no use, or the new one in force and an old one that is of no use; the next start removes what is of no use.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ruvio_shard::image::Image;
 use ruvio_shard::keys::{Keys, Walk};
 use ruvio_shard::log::Header;
 
-use super::{Manifest, checkpoint_path, generation_path, shard_path, sync_directory, write_manifest};
+use super::new_checkpoint::{NewCheckpoint, header, remove_if_there};
+use super::{Manifest, generation_path, shard_path, sync_directory, write_manifest};
 use crate::process::owner;
-
-/// Bytes of an image that are written at once, at least.
-const CHUNK_BYTES: usize = 128 << 10;
 
 /// How far the manifest is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,14 +27,6 @@ enum State {
     InForce,
     /// The new one was given up.
     Abandoned,
-}
-
-/// The checkpoint of a new shard in the making.
-#[derive(Debug)]
-struct NewCheckpoint {
-    path: PathBuf,
-    image: Image,
-    file: File,
 }
 
 /// A division of the data of all old shards among the new ones. Several cores work on it.
@@ -55,18 +44,11 @@ pub struct Division {
 impl Division {
     /// Makes the files of the new generation in `directory`, empty; what was left there by an earlier attempt goes.
     pub(super) fn begin(directory: PathBuf, old: Manifest, new: Manifest) -> io::Result<Division> {
-        match fs::remove_dir_all(generation_path(&directory, new.generation)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        remove_if_there(&generation_path(&directory, new.generation))?;
         let mut checkpoints = Vec::new();
         for shard in 0..new.shards {
             let folder = shard_path(&directory, new.generation, shard);
-            fs::create_dir_all(&folder)?;
-            let path = checkpoint_path(&folder, 0);
-            let header = header(new, shard);
-            let file = File::create(&path)?;
-            checkpoints.push(Mutex::new(NewCheckpoint { path, image: Image::new(&header), file }));
+            checkpoints.push(Mutex::new(NewCheckpoint::create(&folder, new, shard)?));
         }
         let (left, state) = (AtomicUsize::new(old.shards), Mutex::new(State::Begun));
         Ok(Division { directory, old, new, checkpoints, left, state })
@@ -87,7 +69,7 @@ impl Division {
         let Some(slot) = keys.next_slot_of(walk) else { return Ok(false) };
         let mut checkpoint = lock(&self.checkpoints[owner(slot, self.new.shards)]);
         keys.save_some(walk, &mut checkpoint.image);
-        checkpoint.write(CHUNK_BYTES).map(|()| true).map_err(|error| checkpoint.failed(&error))
+        checkpoint.write().map(|()| true)
     }
 
     /// Takes note that all keys of an old shard are saved; true when that was the last one.
@@ -98,9 +80,7 @@ impl Division {
     /// Puts the new generation on stable storage and into force.
     pub fn complete(&self) -> Result<(), String> {
         for checkpoint in &self.checkpoints {
-            let mut checkpoint = lock(checkpoint);
-            checkpoint.image.end();
-            checkpoint.write(0).and_then(|()| checkpoint.file.sync_all()).map_err(|error| checkpoint.failed(&error))?;
+            lock(checkpoint).complete()?;
         }
         let mut state = lock(&self.state);
         if *state == State::Abandoned {
@@ -130,22 +110,6 @@ impl Division {
             let _ = fs::remove_dir_all(generation_path(&self.directory, self.new.generation));
         }
     }
-}
-
-impl NewCheckpoint {
-    /// Writes what is saved, once there are more than `least` bytes of it.
-    fn write(&mut self, least: usize) -> io::Result<()> {
-        if self.image.waiting_bytes() <= least { Ok(()) } else { self.file.write_all(&self.image.take().1) }
-    }
-
-    fn failed(&self, error: &io::Error) -> String {
-        format!("cannot write {}: {error}", self.path.display())
-    }
-}
-
-/// What the files of a shard say of themselves whose log begins.
-fn header(manifest: Manifest, shard: usize) -> Header {
-    Header { shard: shard as u32, shards: manifest.shards as u32, generation: manifest.generation, position: 0 }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

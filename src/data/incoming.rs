@@ -5,35 +5,23 @@
 //! removed by the next.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ruvio_shard::entry::EntryRef;
-use ruvio_shard::image::Image;
-use ruvio_shard::log::Header;
 use ruvio_shard::slot::key_slot;
 
+use super::new_checkpoint::{NewCheckpoint, remove_if_there};
 use super::{
-    FORMAT, LIBRARIES, LOCK, Manifest, checkpoint_path, generation_path, generations, lock, read_manifest,
-    replace_file, sync_directory, write_manifest,
+    FORMAT, LIBRARIES, LOCK, Manifest, generation_path, generation_with_files, lock, read_manifest, replace_file,
+    sync_directory, write_manifest,
 };
 use crate::process::owner;
 
 const FOLDER: &str = "importing";
 
-/// Bytes of an image that are written at once, at least.
-const CHUNK_BYTES: usize = 128 << 10;
-
 /// What one entry may have at most, in bytes, so that it can be read back.
 const ENTRY_BYTES_MAX: usize = (1 << 31) - (1 << 20);
-
-/// The checkpoint of a shard in the making.
-#[derive(Debug)]
-struct NewCheckpoint {
-    path: PathBuf,
-    image: Image,
-    file: File,
-}
 
 /// A first generation in the making. When this value goes before it is complete, nothing is left of it.
 #[derive(Debug)]
@@ -56,7 +44,7 @@ impl Incoming {
             .map_err(|error| format!("cannot make the data directory {shown}: {error}; choose another --dir"))?;
         let lock = lock(path)?;
         let failed = |error: io::Error| format!("cannot write in the data directory {shown}: {error}");
-        if read_manifest(path)?.is_some() || holds_generations(path).map_err(failed)? {
+        if read_manifest(path)?.is_some() || generation_with_files(path).map_err(failed)?.is_some() {
             return Err(format!("{shown} holds data already; choose another --dir"));
         }
         let manifest = Manifest { format: FORMAT, generation: 1, shards };
@@ -74,20 +62,19 @@ impl Incoming {
 
     fn make_files(&mut self) -> io::Result<()> {
         remove_leftover(&self.directory)?;
-        let Manifest { generation, shards, .. } = self.manifest;
-        for shard in 0..shards {
-            let folder = self.folder().join(format!("shard-{shard}"));
-            fs::create_dir_all(&folder)?;
-            let path = checkpoint_path(&folder, 0);
-            let header = Header { shard: shard as u32, shards: shards as u32, generation, position: 0 };
-            let file = File::create(&path)?;
-            self.checkpoints.push(NewCheckpoint { path, image: Image::new(&header), file });
+        for shard in 0..self.manifest.shards {
+            let folder = self.shard_folder(shard);
+            self.checkpoints.push(NewCheckpoint::create(&folder, self.manifest, shard)?);
         }
         Ok(())
     }
 
     fn folder(&self) -> PathBuf {
         self.directory.join(FOLDER)
+    }
+
+    fn shard_folder(&self, shard: usize) -> PathBuf {
+        self.folder().join(format!("shard-{shard}"))
     }
 
     /// Adds an entry of database `database` to the shard that owns its slot. An error is one line.
@@ -99,21 +86,17 @@ impl Incoming {
             let key = entry.key().escape_ascii();
             return Err(format!("key '{key}' of database {database} has more than {ENTRY_BYTES_MAX} bytes"));
         }
-        checkpoint.write(CHUNK_BYTES)
+        checkpoint.write()
     }
 
     /// Puts everything on stable storage and into force, with libraries of functions as they are kept in their file. An error
     /// is one line.
     pub fn complete(mut self, libraries: Option<&[u8]>) -> Result<(), String> {
-        for checkpoint in &mut self.checkpoints {
-            checkpoint.image.end();
-            checkpoint.write(0)?;
-            checkpoint.file.sync_all().map_err(|error| checkpoint.failed(&error))?;
-        }
+        self.checkpoints.iter_mut().try_for_each(NewCheckpoint::complete)?;
         let generation = generation_path(&self.directory, self.manifest.generation);
         let put_into_force = || -> io::Result<()> {
             for shard in 0..self.manifest.shards {
-                sync_directory(&self.folder().join(format!("shard-{shard}")))?;
+                sync_directory(&self.shard_folder(shard))?;
             }
             sync_directory(&self.folder())?;
             remove_if_there(&generation)?;
@@ -149,40 +132,7 @@ impl Drop for Incoming {
     }
 }
 
-impl NewCheckpoint {
-    /// Writes what is saved, once there are more than `least` bytes of it.
-    fn write(&mut self, least: usize) -> Result<(), String> {
-        if self.image.waiting_bytes() <= least {
-            return Ok(());
-        }
-        self.file.write_all(&self.image.take().1).map_err(|error| self.failed(&error))
-    }
-
-    fn failed(&self, error: &io::Error) -> String {
-        format!("cannot write {}: {error}", self.path.display())
-    }
-}
-
 /// Removes what is left of an import into a directory.
 pub(super) fn remove_leftover(directory: &Path) -> io::Result<()> {
     remove_if_there(&directory.join(FOLDER))
-}
-
-fn remove_if_there(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// Whether a directory has files of any generation.
-fn holds_generations(path: &Path) -> io::Result<bool> {
-    for (_, generation) in generations(path)? {
-        for shard in fs::read_dir(generation)? {
-            if fs::read_dir(shard?.path())?.next().is_some() {
-                return Ok(true);
-            }
-        }
-    }
-    Ok(false)
 }

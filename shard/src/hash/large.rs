@@ -4,7 +4,7 @@ use super::Lifetime;
 use super::deadlines::{Deadlines, FieldDue};
 use super::field::{Field, FieldRef};
 use crate::hash_key;
-use crate::image::parts::{Budget, Saving, SharedParts, save_bytes};
+use crate::image::parts::{Budget, TableSaving, save_bytes};
 use crate::packed::Element;
 use crate::packed::IntBuffer;
 use crate::table::{Position, SCAN_BITS, Table};
@@ -18,7 +18,7 @@ pub struct LargeHash {
     /// The fields that have a deadline, where there are any.
     deadlines: Option<Box<Deadlines>>,
     /// Where an image is that is made of it.
-    saving: Option<Box<Saving>>,
+    pub(crate) saving: TableSaving,
 }
 
 fn save_field(field: FieldRef<'_>, out: &mut Vec<u8>) {
@@ -78,9 +78,7 @@ impl LargeHash {
         self.block_bytes += block.view().block_bytes();
         self.fields.insert(hash, block);
         self.note_deadline(hash, None, deadline_ms);
-        if let Some(saving) = &mut self.saving {
-            saving.added(hash, field);
-        }
+        self.saving.added(hash, field);
     }
 
     /// Adds a field of a packed hash, in which it is once.
@@ -109,9 +107,9 @@ impl LargeHash {
     /// The field at `position` is about to change, or to be removed.
     #[inline]
     fn save_before_change(&mut self, position: Position) {
-        if let Some(saving) = &mut self.saving {
+        if self.saving.goes_on() {
             let field = self.fields.at(position);
-            saving.before_change(hash_key(field.name()), field.name(), |out| save_field(field, out));
+            self.saving.before_change(hash_key(field.name()), field.name(), |out| save_field(field, out));
         }
     }
 
@@ -229,14 +227,9 @@ impl LargeHash {
         self.fields.drain_some(budget, drop)
     }
 
-    /// Begins to save the fields, all that are there now.
-    pub(crate) fn begin_saving(&mut self, parts: SharedParts) {
-        self.saving = Some(Box::new(Saving::new(parts)));
-    }
-
     /// Saves some more; true when all are saved.
     pub(crate) fn save_some(&mut self, budget: Budget) -> bool {
-        Saving::advance(&mut self.saving, &self.fields, budget, |field, ahead, out| {
+        self.saving.advance(&self.fields, budget, |field, ahead, out| {
             let saves = !ahead.contains(field.name());
             if saves {
                 save_field(field, out);
@@ -248,16 +241,6 @@ impl LargeHash {
     /// Gives what saves each element.
     pub(crate) fn save_all(&self, mut save: impl FnMut(&dyn Fn(&mut Vec<u8>))) {
         self.iter().for_each(|element| save(&|out| save_field(element, out)));
-    }
-
-    /// Stops saving.
-    pub(crate) fn stop_saving(&mut self) {
-        self.saving = None;
-    }
-
-    /// What is saved of it, while that goes on.
-    pub(crate) fn parts(&self) -> Option<&SharedParts> {
-        self.saving.as_ref().map(|saving| &saving.parts)
     }
 
     /// Bytes of memory it holds, about.

@@ -59,10 +59,14 @@ impl SharedParts {
     }
 }
 
+/// The saving of a table's elements, while it goes on.
+#[derive(Debug, Default)]
+pub(crate) struct TableSaving(Option<Box<Saving>>);
+
 /// Where the walk over a table of elements is, and what was changed ahead of it.
 #[derive(Debug)]
-pub(crate) struct Saving {
-    pub(crate) parts: SharedParts,
+struct Saving {
+    parts: SharedParts,
     /// Elements whose hashes are below this scan position are saved.
     position: u64,
     /// Elements at or behind it that are not to be saved any more: they are already, or they are new.
@@ -80,63 +84,94 @@ impl Ahead {
     }
 }
 
-impl Saving {
-    pub(crate) fn new(parts: SharedParts) -> Saving {
-        Saving { parts, position: 0, ahead: Ahead::default() }
+impl TableSaving {
+    /// Begins to save all elements that are there now.
+    pub(crate) fn begin(&mut self, parts: SharedParts) {
+        self.0 = Some(Box::new(Saving { parts, position: 0, ahead: Ahead::default() }));
+    }
+
+    /// Ends it.
+    pub(crate) fn stop(&mut self) {
+        self.0 = None;
+    }
+
+    /// What is saved.
+    pub(crate) fn parts(&self) -> Option<&SharedParts> {
+        self.0.as_ref().map(|saving| &saving.parts)
+    }
+
+    /// Whether it goes on.
+    #[inline]
+    pub(crate) fn goes_on(&self) -> bool {
+        self.0.is_some()
     }
 
     /// An element is about to change, or to be removed: `save` appends it as it is, unless that was done.
     #[cold]
     pub(crate) fn before_change(&mut self, hash: u64, name: &[u8], save: impl FnOnce(&mut Vec<u8>)) {
-        if hash >> (u64::BITS - SCAN_BITS) >= self.position && !self.ahead.contains(name) {
-            let mut parts = self.parts.borrow_mut();
+        let Some(saving) = &mut self.0 else { return };
+        if saving.is_to_come(hash) && !saving.ahead.contains(name) {
+            let mut parts = saving.parts.borrow_mut();
             save(&mut parts.elements);
             parts.left -= 1;
-            self.ahead.0.insert(name.into());
+            saving.ahead.0.insert(name.into());
         }
     }
 
     /// An element was added.
-    #[cold]
+    #[inline]
     pub(crate) fn added(&mut self, hash: u64, name: &[u8]) {
-        if hash >> (u64::BITS - SCAN_BITS) >= self.position {
-            self.ahead.0.insert(name.into());
+        if let Some(saving) = &mut self.0
+            && saving.is_to_come(hash)
+        {
+            saving.ahead.0.insert(name.into());
         }
     }
 
-    /// Saves some more elements of `table`; true, and `saving` is over, when all are saved. `save_unless` appends an
-    /// element, unless its name is among those ahead; whether it did.
+    /// Saves some more elements of `table`; true, and it is over, when all are saved. `save_unless` appends an element,
+    /// unless its name is among those ahead; whether it did.
     pub(crate) fn advance<T: Block>(
-        saving: &mut Option<Box<Saving>>,
+        &mut self,
         table: &Table<T>,
         budget: Budget,
         save_unless: impl Fn(T::Ref<'_>, &Ahead, &mut Vec<u8>) -> bool,
     ) -> bool {
-        let Some(walk) = saving else { return true };
-        let mut visited = 0;
-        let done = loop {
-            let mut parts = walk.parts.borrow_mut();
-            let parts = &mut *parts;
-            if parts.left == 0 {
-                break true;
-            }
-            let count = STEP.min(budget.elements - visited);
-            let (seen, next) = table.scan(walk.position, count, false, |element| {
-                parts.left -= usize::from(save_unless(element, &walk.ahead, &mut parts.elements));
-            });
-            visited += seen.max(1);
-            match next {
-                Some(position) => walk.position = position,
-                None => break true,
-            }
-            if visited >= budget.elements || parts.elements.len() >= budget.bytes {
-                break false;
-            }
-        };
+        let done = self.0.as_mut().is_none_or(|saving| saving.advance(table, budget, save_unless));
         if done {
-            *saving = None;
+            self.0 = None;
         }
         done
+    }
+}
+
+impl Saving {
+    /// Whether the walk has still to come to an element with this hash.
+    fn is_to_come(&self, hash: u64) -> bool {
+        hash >> (u64::BITS - SCAN_BITS) >= self.position
+    }
+
+    fn advance<T: Block>(
+        &mut self,
+        table: &Table<T>,
+        budget: Budget,
+        save_unless: impl Fn(T::Ref<'_>, &Ahead, &mut Vec<u8>) -> bool,
+    ) -> bool {
+        let mut parts = self.parts.borrow_mut();
+        let parts = &mut *parts;
+        let mut visited = 0;
+        while parts.left > 0 {
+            let count = STEP.min(budget.elements - visited);
+            let (seen, next) = table.scan(self.position, count, false, |element| {
+                parts.left -= usize::from(save_unless(element, &self.ahead, &mut parts.elements));
+            });
+            visited += seen.max(1);
+            let Some(position) = next else { break };
+            self.position = position;
+            if visited >= budget.elements || parts.elements.len() >= budget.bytes {
+                return false;
+            }
+        }
+        true
     }
 }
 

@@ -1,10 +1,11 @@
 //! Making an image of all keys (see [`crate::image`]).
 
 use super::Keys;
+use crate::database::Database;
 use crate::entry::{Entry, EntryRef};
 use crate::hash_key;
-use crate::image::parts::Budget;
-use crate::image::{Begun, Image};
+use crate::image::Image;
+use crate::image::parts::{Budget, SharedParts};
 use crate::log::Header;
 use crate::object::Object;
 use crate::table::Position;
@@ -14,6 +15,26 @@ const STEP: usize = 64;
 
 /// Bytes saved in one go, unless a single entry has more.
 const STEP_BYTES: usize = 128 << 10;
+
+/// A collection that is being saved in parts.
+pub(super) struct Begun {
+    /// Which one of the image it is.
+    number: u32,
+    database: usize,
+    slot: u16,
+    key: Box<[u8]>,
+    parts: SharedParts,
+    /// The collection itself, where its key is gone.
+    detached: Option<Box<Object>>,
+}
+
+/// Where an entry is.
+#[derive(Clone, Copy)]
+struct Place {
+    database: usize,
+    slot: u16,
+    position: Position,
+}
 
 /// Where a walk over all keys is that [`Keys::save_some`] takes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,7 +69,7 @@ impl Keys {
         for &position in &positions {
             let entry = database.at(slot, position);
             if image.is_for_parts(entry) {
-                save_all_parts(image, walk.database, slot, entry);
+                image.save_in_parts(walk.database, entry);
             } else {
                 image.save(walk.database, entry);
             }
@@ -107,15 +128,8 @@ impl Keys {
                 if entry.mark() == self.mark {
                     continue;
                 }
-                if image.is_for_parts(entry) {
-                    let begun = image.begin_parts(database_number, slot, entry);
-                    if let Some(object) = database.at_mut(slot, position).object_mut() {
-                        object.begin_saving(begun.parts.clone());
-                    }
-                    self.begun.push(begun);
-                } else {
-                    image.save(database_number, entry);
-                }
+                let place = Place { database: database_number, slot, position };
+                save_or_begin(&mut image, &mut self.begun, database, place);
                 database.set_mark(slot, position, self.mark);
                 if !self.begun.is_empty() {
                     break;
@@ -146,7 +160,7 @@ impl Keys {
         let budget = Budget { elements: budget, bytes: STEP_BYTES };
         while let Some(mut begun) = self.begun.pop() {
             let done = self.with_collection(&mut begun, |object| object.save_some(budget)).unwrap_or(true);
-            image.add_parts(&begun);
+            image.add_parts(begun.number, &mut begun.parts.borrow_mut());
             if !done {
                 self.begun.push(begun);
                 return false;
@@ -156,7 +170,7 @@ impl Keys {
                 debug_assert!(false, "a collection was lost while it was saved");
                 image.abandon();
             }
-            image.end_parts(&begun);
+            image.end_parts(begun.number);
             if let Some(object) = begun.detached {
                 self.remains.add_object(*object);
             }
@@ -235,31 +249,31 @@ impl Keys {
         if entry.mark() != self.mark
             && let Some(image) = &mut self.image
         {
-            if image.is_for_parts(entry) {
-                let begun = image.begin_parts(self.selected, slot, entry);
-                if let Some(object) = database.at_mut(slot, position).object_mut() {
-                    object.begin_saving(begun.parts.clone());
-                }
-                self.begun.push(begun);
-            } else {
-                image.save(self.selected, entry);
-            }
+            let place = Place { database: self.selected, slot, position };
+            save_or_begin(image, &mut self.begun, database, place);
             database.set_mark(slot, position, self.mark);
         }
     }
 }
 
-/// Saves an entry of an image for which [`Image::is_for_parts`] in one go.
-fn save_all_parts(image: &mut Image, database: usize, slot: u16, entry: EntryRef<'_>) {
-    let begun = image.begin_parts(database, slot, entry);
-    if let Some(object) = entry.object() {
-        object.save_all(|save| {
-            save(&mut begun.parts.borrow_mut().elements);
-            if begun.parts.borrow().elements.len() > STEP_BYTES {
-                image.add_parts(&begun);
-            }
-        });
+/// Saves an entry, or begins to where it is saved in parts.
+fn save_or_begin(image: &mut Image, begun: &mut Vec<Begun>, database: &mut Database, place: Place) {
+    let Place { database: number, slot, position } = place;
+    let entry = database.at(slot, position);
+    if !image.is_for_parts(entry) {
+        image.save(number, entry);
+        return;
     }
-    image.add_parts(&begun);
-    image.end_parts(&begun);
+    let parts = SharedParts::new(entry.object().map_or(0, Object::elements));
+    begun.push(Begun {
+        number: image.begin_parts(number, entry),
+        database: number,
+        slot,
+        key: entry.key().into(),
+        parts: parts.clone(),
+        detached: None,
+    });
+    if let Some(object) = database.at_mut(slot, position).object_mut() {
+        object.begin_saving(parts);
+    }
 }

@@ -1,7 +1,7 @@
 //! A set with a table of members.
 
 use crate::hash_key;
-use crate::image::parts::{Budget, Saving, SharedParts, save_bytes};
+use crate::image::parts::{Budget, TableSaving, save_bytes};
 use crate::set::member::Member;
 use crate::table::{Position, Table};
 
@@ -12,7 +12,7 @@ pub struct LargeSet {
     /// Bytes of the members' blocks.
     block_bytes: usize,
     /// Where an image is that is made of it.
-    saving: Option<Box<Saving>>,
+    pub(crate) saving: TableSaving,
 }
 
 impl LargeSet {
@@ -47,9 +47,7 @@ impl LargeSet {
         }
         self.block_bytes += Member::block_bytes(member.len());
         self.members.insert(hash, Member::new(member));
-        if let Some(saving) = &mut self.saving {
-            saving.added(hash, member);
-        }
+        self.saving.added(hash, member);
         true
     }
 
@@ -62,9 +60,9 @@ impl LargeSet {
     }
 
     fn remove_at(&mut self, hash: u64, position: Position) -> Member {
-        if let Some(saving) = &mut self.saving {
+        if self.saving.goes_on() {
             let member = self.members.at(position);
-            saving.before_change(hash, member, |out| save_bytes(member, out));
+            self.saving.before_change(hash, member, |out| save_bytes(member, out));
         }
         let removed = self.members.remove(position);
         self.block_bytes -= Member::block_bytes(removed.bytes().len());
@@ -114,14 +112,9 @@ impl LargeSet {
         empty
     }
 
-    /// Begins to save the members, all that are there now.
-    pub(crate) fn begin_saving(&mut self, parts: SharedParts) {
-        self.saving = Some(Box::new(Saving::new(parts)));
-    }
-
     /// Saves some more; true when all are saved.
     pub(crate) fn save_some(&mut self, budget: Budget) -> bool {
-        Saving::advance(&mut self.saving, &self.members, budget, |member, ahead, out| {
+        self.saving.advance(&self.members, budget, |member, ahead, out| {
             let saves = !ahead.contains(member);
             if saves {
                 save_bytes(member, out);
@@ -133,16 +126,6 @@ impl LargeSet {
     /// Gives what saves each element.
     pub(crate) fn save_all(&self, mut save: impl FnMut(&dyn Fn(&mut Vec<u8>))) {
         self.iter().for_each(|element| save(&|out| save_bytes(element, out)));
-    }
-
-    /// Stops saving.
-    pub(crate) fn stop_saving(&mut self) {
-        self.saving = None;
-    }
-
-    /// What is saved of it, while that goes on.
-    pub(crate) fn parts(&self) -> Option<&SharedParts> {
-        self.saving.as_ref().map(|saving| &saving.parts)
     }
 
     /// Bytes of memory it holds, about.

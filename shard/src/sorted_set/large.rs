@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use crate::hash_key;
-use crate::image::parts::{Budget, Saving, SharedParts, save_bytes};
+use crate::image::parts::{Budget, TableSaving, save_bytes};
 use crate::ordered::{Keys, OrderTree};
 use crate::packed::Element;
 use crate::sorted_set::packed::Pairs;
@@ -29,7 +29,7 @@ pub struct LargeSortedSet {
     order: OrderTree<Place>,
     block_bytes: usize,
     /// Where an image is that is made of it.
-    saving: Option<Box<Saving>>,
+    pub(crate) saving: TableSaving,
 }
 
 fn save_scored(scored: ScoredRef<'_>, out: &mut Vec<u8>) {
@@ -87,7 +87,7 @@ impl From<Scores> for LargeSortedSet {
             order.insert(place, by_place!());
         }
         let block_bytes = scores.table.iter().map(ScoredRef::block_bytes).sum();
-        LargeSortedSet { table: scores.table, order, block_bytes, saving: None }
+        LargeSortedSet { table: scores.table, order, block_bytes, saving: TableSaving::default() }
     }
 }
 
@@ -120,14 +120,9 @@ impl LargeSortedSet {
         self.order.reclaim(budget, |_| {}) && drained
     }
 
-    /// Begins to save the members, all that are there now.
-    pub(crate) fn begin_saving(&mut self, parts: SharedParts) {
-        self.saving = Some(Box::new(Saving::new(parts)));
-    }
-
     /// Saves some more; true when all are saved.
     pub(crate) fn save_some(&mut self, budget: Budget) -> bool {
-        Saving::advance(&mut self.saving, &self.table, budget, |scored, ahead, out| {
+        self.saving.advance(&self.table, budget, |scored, ahead, out| {
             let saves = !ahead.contains(scored.member());
             if saves {
                 save_scored(scored, out);
@@ -139,16 +134,6 @@ impl LargeSortedSet {
     /// Gives what saves each element.
     pub(crate) fn save_all(&self, mut save: impl FnMut(&dyn Fn(&mut Vec<u8>))) {
         self.table.iter().for_each(|element| save(&|out| save_scored(element, out)));
-    }
-
-    /// Stops saving.
-    pub(crate) fn stop_saving(&mut self) {
-        self.saving = None;
-    }
-
-    /// What is saved of it, while that goes on.
-    pub(crate) fn parts(&self) -> Option<&SharedParts> {
-        self.saving.as_ref().map(|saving| &saving.parts)
     }
 
     /// Bytes of memory it holds, about.
@@ -219,16 +204,14 @@ impl LargeSortedSet {
         let added = self.table.at(position);
         self.block_bytes += added.block_bytes();
         self.order.insert(added.place(), by_place!());
-        if let Some(saving) = &mut self.saving {
-            saving.added(hash, member);
-        }
+        self.saving.added(hash, member);
     }
 
     /// The member at `position` is about to change, or to be removed.
     #[inline]
     fn save_before_change(&mut self, hash: u64, position: Position) {
-        if let Some(saving) = &mut self.saving {
-            save_before_change(saving, &self.table, hash, position);
+        if self.saving.goes_on() {
+            save_before_change(&mut self.saving, &self.table, hash, position);
         }
     }
 
@@ -250,7 +233,7 @@ impl LargeSortedSet {
             let member = unsafe { place.member() };
             let hash = hash_key(member);
             if let Some(position) = table.find(hash, member) {
-                if let Some(saving) = saving {
+                if saving.goes_on() {
                     save_before_change(saving, table, hash, position);
                 }
                 remove_block(table, block_bytes, position);
@@ -288,7 +271,7 @@ impl LargeSortedSet {
     }
 }
 
-fn save_before_change(saving: &mut Saving, table: &Table<Scored>, hash: u64, position: Position) {
+fn save_before_change(saving: &mut TableSaving, table: &Table<Scored>, hash: u64, position: Position) {
     let scored = table.at(position);
     saving.before_change(hash, scored.member(), |out| save_scored(scored, out));
 }

@@ -52,6 +52,12 @@ impl Grouping {
         self.held.is_some()
     }
 
+    /// Whether one may be held back.
+    #[inline]
+    pub(super) fn has_held(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// How long it is held back from now on, in ns, if it is.
     pub(super) fn left_ns(&self, now_ns: u64) -> Option<u64> {
         self.held.as_ref().and_then(|held| held.until_ns.checked_sub(now_ns)).filter(|left_ns| *left_ns > 0)
