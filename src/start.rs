@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, PoisonError};
 
 use glommio::{LocalExecutorBuilder, Placement};
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use rustix::process::Resource;
 use rustix::thread::CpuSet;
@@ -162,8 +163,9 @@ pub fn raise_descriptor_limit(clients: u64) -> u64 {
 
 fn listen(options: &Options) -> Result<Vec<Listeners>, String> {
     let shared = SocketAddr::new(options.bind, options.port);
-    // Another server may share a port that was bound with SO_REUSEPORT, so the port is tried without it first.
-    drop(listener(shared, false)?);
+    // Another server may share a port that was bound with SO_REUSEPORT, so the port is tried without it first; without
+    // listening, because a client that connected meanwhile would be cut off.
+    drop(bound_socket(shared, false)?);
     (0..options.shards)
         .map(|shard| {
             let own = SocketAddr::new(options.bind, options.shard_port_base + shard as u16);
@@ -173,6 +175,12 @@ fn listen(options: &Options) -> Result<Vec<Listeners>, String> {
 }
 
 fn listener(address: SocketAddr, shared: bool) -> Result<OwnedFd, String> {
+    let socket = bound_socket(address, shared)?;
+    rustix::net::listen(&socket, BACKLOG).map_err(|error| cannot_listen(address, error))?;
+    Ok(socket)
+}
+
+fn bound_socket(address: SocketAddr, shared: bool) -> Result<OwnedFd, String> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let open = || -> rustix::io::Result<OwnedFd> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -182,16 +190,17 @@ fn listener(address: SocketAddr, shared: bool) -> Result<OwnedFd, String> {
             sockopt::set_socket_reuseport(&socket, true)?;
         }
         rustix::net::bind(&socket, &address)?;
-        rustix::net::listen(&socket, BACKLOG)?;
         Ok(socket)
     };
-    open().map_err(|error| {
-        if error == rustix::io::Errno::ADDRINUSE {
-            format!("{address} is in use by another program; stop it or choose another --port or --shard-port-base")
-        } else {
-            format!("cannot listen on {address}: {error}")
-        }
-    })
+    open().map_err(|error| cannot_listen(address, error))
+}
+
+fn cannot_listen(address: SocketAddr, error: Errno) -> String {
+    if error == Errno::ADDRINUSE {
+        format!("{address} is in use by another program; stop it or choose another --port or --shard-port-base")
+    } else {
+        format!("cannot listen on {address}: {error}")
+    }
 }
 
 /// Ends the process in order when it is asked to by a signal.

@@ -1,6 +1,6 @@
 //! The command line: flags, environment and file; refusals to start; and how the process ends.
 
-use crate::support::{PortBlock, Server, Value};
+use crate::support::{Connection, PortBlock, Server, Value};
 use std::fs;
 use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
@@ -106,6 +106,32 @@ fn a_second_server_on_the_same_port_is_refused() {
     let line = refusal(ruvio().args(["--shards", "1", "--port", &port]).arg("--dir").arg(directory.path()));
     assert!(line.contains(&port), "{line}");
     assert_eq!(server.connect().line("PING"), Value::Simple("PONG".to_owned()), "the first goes on");
+}
+
+/// Connects without a pause between two attempts, so that what is open for microseconds is found too, until 20 were answered.
+fn connect_until_answered(port: u16) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut answered = 0;
+    while answered < 20 {
+        assert!(Instant::now() < deadline, "no answer");
+        let Ok(mut connection) = Connection::open(port) else { continue };
+        assert_eq!(connection.call(&["PING"]), Value::Simple("PONG".to_owned()));
+        answered += 1;
+    }
+}
+
+#[test]
+fn who_can_connect_while_it_starts_is_answered() {
+    let mut server = Server::start();
+    for _ in 0..50 {
+        server.kill();
+        server.restart_without_waiting();
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| connect_until_answered(server.port()));
+            }
+        });
+    }
 }
 
 #[test]
