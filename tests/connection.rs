@@ -1,6 +1,8 @@
 //! What a connection carries: protocol, name, database, reply mode; and the commands about connections.
 
-use crate::support::{Connection, Server, Value, check, replies, replies_resp3, wait_until};
+use crate::support::{Connection, Options, Server, Value, check, replies, replies_resp3, wait_until};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::thread;
 
 #[test]
 fn ping_and_echo_answer() {
@@ -306,4 +308,33 @@ fn server_counts_rejected(connection: &mut Connection) -> i64 {
     let info = connection.line("INFO stats");
     let value = info.text().lines().find_map(|line| line.strip_prefix("rejected_connections:"));
     value.expect("a count of rejected connections").trim().parse().expect("a number")
+}
+
+#[test]
+fn a_client_that_never_pauses_keeps_nobody_else_waiting() {
+    let server = Server::with(&Options { shards: 1, ..Options::default() });
+    let (is_over, count) = (AtomicBool::new(false), AtomicI64::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut connection = server.connect();
+            while !is_over.load(Ordering::Relaxed) {
+                let next = count.load(Ordering::Relaxed) + 1;
+                assert_eq!(connection.line("INCR counter"), Value::Integer(next));
+                count.store(next, Ordering::Relaxed);
+            }
+            // The end of the one that was alone is seen too.
+            connection.finish_sending();
+            connection.expect_close();
+        });
+        for round in 1..=20 {
+            // Enough for it to be taken for the only one.
+            wait_until("many requests on end", || count.load(Ordering::Relaxed) > round * 200);
+            let mut connection = server.connect();
+            assert_eq!(connection.line("SET other 1"), Value::Simple("OK".to_owned()));
+            assert!(connection.line("CLIENT LIST").text().lines().count() >= 2);
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    wait_until("the clients to be gone", || server.info_number("connected_clients") == 1);
+    assert_eq!(server.connect().line("GET counter").text(), count.load(Ordering::Relaxed).to_string());
 }

@@ -216,6 +216,12 @@ pub struct Client {
 }
 
 impl Client {
+    /// Whether its socket is read when something comes.
+    #[inline]
+    pub fn is_read_from(&self) -> bool {
+        self.watches_read && self.blocked_at.is_none()
+    }
+
     /// A client that has just connected.
     pub fn new(socket: OwnedFd, id: u64, door: Door, peer: SocketAddr, local: SocketAddr, now_ms: i64) -> Client {
         Client {

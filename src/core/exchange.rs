@@ -9,6 +9,7 @@ use ruvio_shard::shard::Call;
 use super::Core;
 use super::execute::Caller;
 use super::forward::Batch;
+use super::lone::Source;
 use super::mailbox::{Message, Work};
 use super::publish::Publication;
 use super::waiting::Place;
@@ -155,10 +156,9 @@ impl Core {
     /// Executes another core's commands and sends the batch back.
     fn execute_batch(&mut self, mut batch: Box<Batch>) {
         if let [only] = &batch.commands[..] {
-            self.lone.note(u64::from(batch.from) << 48 ^ only.client.to_token());
+            self.lone.note(Source::Forwarded { from: batch.from, token: only.client.to_token() });
         } else {
-            self.lone.note(u64::MAX);
-            self.lone.note(u64::MAX);
+            self.lone.note(Source::Several);
         }
         let mut replies = std::mem::take(&mut batch.replies);
         let mut ends = std::mem::take(&mut batch.ends);

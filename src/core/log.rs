@@ -352,6 +352,12 @@ impl Core {
         self.begin_checkpoint();
     }
 
+    /// Whether the log has something to be told of by the kernel.
+    #[inline]
+    pub(super) fn is_log_busy(&self) -> bool {
+        self.log.as_ref().is_some_and(|log| log.writer.is_busy())
+    }
+
     /// Whether so much waits to be written that no more input is taken.
     #[inline]
     pub(super) fn is_log_stalled(&self) -> bool {

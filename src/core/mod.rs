@@ -26,6 +26,7 @@ use self::gather::Gathering;
 use self::latency::LatencyEvents;
 use self::loading::Loading;
 use self::log::Log;
+use self::lone::{Lone, Source};
 use self::mailbox::Message;
 use self::pause::Pause;
 use self::script::Scripts;
@@ -54,6 +55,7 @@ pub mod gather;
 pub mod latency;
 pub mod loading;
 pub mod log;
+mod lone;
 pub mod mailbox;
 mod monitor;
 mod notifications;
@@ -81,12 +83,6 @@ const EVENTS: usize = 256;
 
 /// Bytes read from a client at once.
 const SCRATCH_BYTES: usize = 64 << 10;
-
-/// Turns that must have served one and the same client before the core spins for its next request.
-const LONE_TURNS: u32 = 64;
-
-/// How long it spins then, in ns: about what a lone client takes to send its next request.
-const SPIN_NS: u64 = 40_000;
 
 const SHARED_LISTENER: u64 = u64::MAX;
 const SHARD_LISTENER: u64 = u64::MAX - 1;
@@ -179,38 +175,6 @@ pub struct Core {
     lone: Lone,
 }
 
-/// Tells whether one client alone keeps the core busy.
-#[derive(Default)]
-struct Lone {
-    /// Who was served in the last turn, if it was one alone.
-    last: Option<u64>,
-    /// For how many turns on end.
-    turns: u32,
-    /// Sources seen in this turn.
-    seen: u32,
-    /// The latest of them.
-    source: u64,
-}
-
-impl Lone {
-    #[inline]
-    fn note(&mut self, source: u64) {
-        self.seen += 1;
-        self.source = source;
-    }
-
-    #[inline]
-    fn end_turn(&mut self) {
-        if self.seen == 1 && self.last == Some(self.source) {
-            self.turns = self.turns.saturating_add(1);
-        } else if self.seen > 0 {
-            self.turns = 0;
-            self.last = (self.seen == 1).then_some(self.source);
-        }
-        self.seen = 0;
-    }
-}
-
 impl Core {
     /// A core that has the calling thread to itself.
     pub fn new(number: usize, process: Arc<Process>, listeners: Listeners) -> std::io::Result<Core> {
@@ -293,21 +257,11 @@ impl Core {
             self.poll(events, 0);
             return;
         }
+        if self.spin_for_lone(events) {
+            return;
+        }
         let process = Arc::clone(&self.process);
         let mailbox = &process.cores[self.number];
-        if self.lone.turns >= LONE_TURNS {
-            let start = self.clock.raw();
-            loop {
-                self.poll(events, 0);
-                if !events.is_empty() || !mailbox.is_empty() {
-                    return;
-                }
-                if self.clock.delta_as_nanos(start, self.clock.raw()) > SPIN_NS {
-                    self.lone.turns = LONE_TURNS / 2;
-                    break;
-                }
-            }
-        }
         if mailbox.sleep() {
             let pause_ends_ms = self.pause.map_or(i64::MAX, |pause| pause.until_ms);
             let next_ms = self.waiting.next_deadline_ms().unwrap_or(i64::MAX).min(self.next_tick_ms).min(pause_ends_ms);
@@ -327,11 +281,17 @@ impl Core {
         let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout));
     }
 
-    /// One turn.
-    fn turn(&mut self, events: &[epoll::Event]) {
+    /// Looks at the time.
+    #[inline]
+    fn begin_turn(&mut self) {
         // The time of a log's records never goes back.
         self.now_ms = now_ms().max(self.now_ms);
         self.end_pause_in_time();
+    }
+
+    /// One turn.
+    fn turn(&mut self, events: &[epoll::Event]) {
+        self.begin_turn();
         self.take_messages();
         self.take_events(events);
         self.end_overdue_waiting();
@@ -363,7 +323,7 @@ impl Core {
                 WAKER => self.process.cores[self.number].clear_signal(),
                 LOG => self.advance_log(),
                 token => {
-                    self.lone.note(token);
+                    self.lone.note(Source::Client(token));
                     let key = ClientKey::from_token(token);
                     if self.is_served_below(key) {
                         continue;

@@ -64,28 +64,29 @@ enum Inline {
 }
 
 impl Core {
-    /// Reads what a client sent, and serves it.
-    pub(super) fn read_client(&mut self, key: ClientKey, ended: bool) {
+    /// Reads what a client sent, and serves it; whether there was something, or the end.
+    pub(super) fn read_client(&mut self, key: ClientKey, ended: bool) -> bool {
         let served_below = self.serving.replace(key);
-        self.read_and_serve(key, ended);
+        let came = self.read_and_serve(key, ended);
         self.serving = served_below;
+        came
     }
 
     #[inline]
-    fn read_and_serve(&mut self, key: ClientKey, ended: bool) {
-        let Some(client) = self.clients.get_mut(key) else { return };
+    fn read_and_serve(&mut self, key: ClientKey, ended: bool) -> bool {
+        let Some(client) = self.clients.get_mut(key) else { return false };
         if !client.watches_read {
             // Input is not wanted now, so the event says that the connection is gone.
             if ended {
                 self.close(key);
             }
-            return;
+            return ended;
         }
         if client.blocked_at.is_some() {
             // It has sent something, or it is gone: from now on the kernel tells of its end alone.
             let write = client.watches_write;
             self.set_interest(key, false, write, true);
-            return;
+            return true;
         }
         let received = if client.input.is_empty() {
             let mut scratch = std::mem::take(&mut self.scratch);
@@ -126,9 +127,10 @@ impl Core {
             // The client may have closed only its half of the connection.
             Ok(0) => self.close_after_replies(key),
             Ok(_) => self.check_input(key),
-            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(Errno::AGAIN | Errno::INTR) => return false,
             Err(_) => self.close(key),
         }
+        true
     }
 
     fn note_input(&mut self, key: ClientKey, len: usize) {

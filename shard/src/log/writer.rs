@@ -294,6 +294,12 @@ impl<D: Disk> Writer<D> {
         if self.write.is_none() && !self.buffer.is_empty() && may_write {
             self.start_write(now_ms);
         }
+        self.is_busy()
+    }
+
+    /// Whether a write or a sync is under way.
+    #[inline]
+    pub fn is_busy(&self) -> bool {
         self.write.is_some() || self.sync.is_some()
     }
 
