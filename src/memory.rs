@@ -32,6 +32,9 @@ static KEYSPACE: [Counter; MAX_CORES] = [const { Counter(AtomicI64::new(0)) }; M
 /// Of these, what may be evicted, as far as a core knows.
 static EVICTABLE: [Counter; MAX_CORES] = [const { Counter(AtomicI64::new(0)) }; MAX_CORES];
 
+/// Bytes that the logs of cores hold until they are written.
+static LOG: [Counter; MAX_CORES] = [const { Counter(AtomicI64::new(0)) }; MAX_CORES];
+
 /// Cores that count for themselves.
 static CORES: AtomicUsize = AtomicUsize::new(0);
 
@@ -83,6 +86,26 @@ pub fn used() -> u64 {
     let cores = CORES.load(Ordering::Relaxed);
     let sum = |counters: &[Counter]| -> i64 { counters.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum() };
     (sum(&HELD[..cores]) + sum(&HELD[MAX_CORES..]) + sum(&SLAB_USED[..cores])).max(0) as u64
+}
+
+/// Notes what the log of this thread's core holds.
+#[inline]
+pub fn note_log(bytes: usize) {
+    if let Some(log) = LOG.get(CORE.get()) {
+        log.0.store(bytes as i64, Ordering::Relaxed);
+    }
+}
+
+/// Bytes held in use that no limit is for: what is logged takes memory until it is written, and to evict keys would not
+/// free it.
+pub fn not_limited() -> u64 {
+    let cores = CORES.load(Ordering::Relaxed);
+    LOG[..cores].iter().map(|counter| counter.0.load(Ordering::Relaxed).max(0) as u64).sum()
+}
+
+/// Bytes held in use that count against the limit.
+pub fn limited() -> u64 {
+    used().saturating_sub(not_limited())
 }
 
 /// Bytes that the keys of core `core` take, as of its last turn.

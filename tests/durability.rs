@@ -341,3 +341,20 @@ fn when_writes_are_answered_can_be_changed_while_it_runs() {
     wait_until_loaded(&server);
     assert_eq!(server.connect().line("DBSIZE"), Value::Integer(2));
 }
+
+#[test]
+fn what_is_logged_takes_no_memory_for_long_and_evicts_no_key() {
+    let arguments = ["--durability", "everysec", "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"];
+    let server = Server::with(&Options { shards: 1, arguments: &arguments, ..Options::default() });
+    let mut connection = server.connect();
+    (0..100).for_each(|index| drop(connection.line(&format!("SET key:{index} value"))));
+    let large = "x".repeat(20 << 20);
+    for _ in 0..3 {
+        assert_eq!(connection.call(&["SET", "large", &large]), Value::Simple("OK".to_owned()));
+        assert_eq!(connection.line("DBSIZE"), Value::Integer(101));
+        assert_eq!(connection.line("DEL large"), Value::Integer(1));
+        wait_until("the memory to be given back", || server.info_number("used_memory") < 10 << 20);
+    }
+    assert_eq!(server.info_number("evicted_keys"), 0);
+    assert_eq!(connection.line("SET after 1"), Value::Simple("OK".to_owned()));
+}

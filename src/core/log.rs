@@ -17,6 +17,7 @@ use ruvio_shard::log::replay::{FLUSH_DATABASE, SWAP_DATABASES};
 use super::Core;
 use super::client::ClientKey;
 use super::mailbox::Message;
+use crate::memory;
 use crate::registry::Registered;
 
 pub mod checkpoint;
@@ -125,6 +126,7 @@ impl Core {
             log.writer.buffer.command(database, args);
             log.writer.buffer.end_record();
         }
+        memory::note_log(log.writer.held_bytes());
     }
 
     /// Adds the removal of keys that were evicted.
@@ -269,6 +271,7 @@ impl Core {
         // Whether the next one begins is decided once it is known whom this one releases.
         log.writer.holds_sync = groups && (log.writer.is_syncing() || log.grouping.left_ns(now_ns).is_some());
         log.writer.advance(self.now_ms);
+        memory::note_log(log.writer.held_bytes());
         let acknowledged = log.writer.acknowledged();
         let has_synced = log.writer.synced() > synced;
         let mut released = 0;

@@ -181,7 +181,7 @@ impl Core {
         memory::become_core(number);
         let configuration = process.configuration();
         let shards = process.options.shards;
-        let meter = MemoryMeter { total: memory::used, is_due: memory::is_due };
+        let meter = MemoryMeter { total: memory::limited, is_due: memory::is_due };
         let mut shard =
             Shard::new(process.options.databases, configuration.settings.clone(), meter, rand::random::<u64>());
         shard.keys.owned_slots = shard_slots(number, shards);

@@ -88,7 +88,7 @@ fn shards(choices: &Choices) -> [Shard; 2] {
         list_max_listpack_size: choices.limit as i64 + 1,
         ..usual.clone()
     };
-    let meter = MemoryMeter { total: held, own: held, shards: 1 };
+    let meter = MemoryMeter { total: held, is_due: |_| true };
     [early, usual].map(|settings| {
         let emptied = EMPTY.with_borrow_mut(Vec::pop);
         let mut shard = emptied.unwrap_or_else(|| Shard::new(DATABASES, Settings::default(), meter, 1));

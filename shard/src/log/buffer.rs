@@ -43,6 +43,12 @@ impl Buffer {
         self.bytes.len()
     }
 
+    /// Bytes of memory that it takes.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Whether nothing is there to be taken.
     #[inline]
     pub fn is_empty(&self) -> bool {

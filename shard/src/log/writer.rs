@@ -31,6 +31,9 @@ const SYNC_OVERDUE_MS: i64 = 2000;
 /// in bytes: a huge one may never fit.
 const MOST_AWAITED_BYTES: usize = 64 << 10;
 
+/// A buffer that has grown beyond this is given back once it is written, in bytes.
+const KEPT_BYTES: usize = 1 << 20;
+
 /// After trouble the writer tries again this often, in ms.
 const RETRY_MS: i64 = 100;
 
@@ -92,6 +95,8 @@ struct Write {
     /// The position of the log behind it.
     end: u64,
     started_ms: i64,
+    /// Bytes of memory that it takes.
+    capacity: usize,
     /// Its bytes, while it waits to be tried again; otherwise the disk has them.
     failed: Option<Vec<u8>>,
 }
@@ -297,6 +302,12 @@ impl<D: Disk> Writer<D> {
         self.is_busy()
     }
 
+    /// Bytes of memory that records take, written or not, and room for others.
+    #[inline]
+    pub fn held_bytes(&self) -> usize {
+        self.buffer.capacity() + self.spare.capacity() + self.write.as_ref().map_or(0, |write| write.capacity)
+    }
+
     /// Whether a write or a sync is under way.
     #[inline]
     pub fn is_busy(&self) -> bool {
@@ -324,7 +335,8 @@ impl<D: Disk> Writer<D> {
             bytes.splice(0..0, self.header(position).encode());
         }
         self.unsynced_since_ms.get_or_insert(now_ms);
-        self.write = Some(Write { len: bytes.len(), done: 0, end, started_ms: now_ms, failed: None });
+        let (len, capacity) = (bytes.len(), bytes.capacity());
+        self.write = Some(Write { len, done: 0, end, started_ms: now_ms, capacity, failed: None });
         self.disk.write(&self.segment.file, self.segment.len, bytes, 0);
     }
 
@@ -403,7 +415,9 @@ impl<D: Disk> Writer<D> {
                     self.segment.len += write.len as u64;
                     self.written = write.end;
                     self.write = None;
-                    self.spare = bytes;
+                    if bytes.capacity() <= KEPT_BYTES {
+                        self.spare = bytes;
+                    }
                 } else if is_broken {
                     write.failed = Some(bytes);
                 } else {
@@ -498,7 +512,7 @@ impl<D: Disk> Writer<D> {
             self.trouble = Some(Trouble::Broken { operation: "writing", error });
         }
         self.write = None;
-        self.spare = self.buffer.take(Vec::new());
+        drop(self.buffer.take(Vec::new()));
         let position = self.buffer.end();
         self.renewal = Some(Renewal { position, segment });
         Some(position)

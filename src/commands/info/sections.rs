@@ -153,7 +153,7 @@ fn memory_use(lines: &mut Lines, core: &Core, all: &Part, _: &[Part]) {
     lines.add("mem_fragmentation_bytes", resident as i64 - used as i64);
     lines.add("mem_clients_normal", all.client_bytes);
     // All that is used counts.
-    lines.add("mem_not_counted_for_evict", 0);
+    lines.add("mem_not_counted_for_evict", memory::not_limited());
     lines.add("mem_allocator", memory::ALLOCATOR_NAME);
     lines.add("lazyfree_pending_objects", all.to_free);
     lines.add("lazyfreed_objects", all.keys.lazy_freed);

@@ -14,7 +14,7 @@ thread_local! {
 
 /// A shard without keys.
 pub fn empty_shard(settings: &Settings) -> Shard {
-    let meter = MemoryMeter { total: || 0, own: || 0, shards: 1 };
+    let meter = MemoryMeter::NONE;
     let made = || Shard::new(DATABASES, Settings::default(), meter, 1);
     let mut shard = EMPTY.with_borrow_mut(Vec::pop).unwrap_or_else(made);
     shard.keys.settings = settings.clone();
