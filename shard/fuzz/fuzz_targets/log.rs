@@ -35,7 +35,7 @@ fn read(file: &[u8], shard: &mut Option<Shard>) -> (u64, u64, Ending) {
             Ok(Record::Commands { time_ms, commands }) => {
                 records += 1;
                 for command in &commands {
-                    assert!(command.args.len() > 0);
+                    assert!(!command.args.is_empty());
                     for word in command.args.iter() {
                         let (start, end) = (word.as_ptr() as usize, word.as_ptr() as usize + word.len());
                         let inside = file.as_ptr() as usize + offset..=file.as_ptr() as usize + file.len();
