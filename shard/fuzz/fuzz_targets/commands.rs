@@ -8,6 +8,7 @@
 #![no_main]
 
 use std::cell::{Cell, RefCell};
+use std::mem::ManuallyDrop;
 
 use libfuzzer_sys::fuzz_target;
 use rand::SeedableRng;
@@ -55,7 +56,8 @@ thread_local! {
     static HELD: Cell<u64> = const { Cell::new(0) };
 
     /// Shards that an earlier run left empty: to make the tables of all slots takes longer than most scripts.
-    static EMPTY: RefCell<Vec<Shard>> = const { RefCell::new(Vec::new()) };
+    // Not dropped at the end of the process: the slab that they give their blocks back to may be gone then.
+    static EMPTY: RefCell<ManuallyDrop<Vec<Shard>>> = const { RefCell::new(ManuallyDrop::new(Vec::new())) };
 }
 
 fn held() -> u64 {
@@ -90,7 +92,7 @@ fn shards(choices: &Choices) -> [Shard; 2] {
     };
     let meter = MemoryMeter { total: held, is_due: |_| true };
     [early, usual].map(|settings| {
-        let emptied = EMPTY.with_borrow_mut(Vec::pop);
+        let emptied = EMPTY.with_borrow_mut(|shards| shards.pop());
         let mut shard = emptied.unwrap_or_else(|| Shard::new(DATABASES, Settings::default(), meter, 1));
         shard.keys.settings = settings;
         shard.keys.random = SmallRng::seed_from_u64(1);

@@ -1,6 +1,7 @@
 //! Shards that are used by one run after the other: to make the tables of all slots takes longer than most runs.
 
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 
 use ruvio_shard::eviction::MemoryMeter;
 use ruvio_shard::settings::Settings;
@@ -9,14 +10,15 @@ use ruvio_shard::shard::Shard;
 const DATABASES: usize = 2;
 
 thread_local! {
-    static EMPTY: RefCell<Vec<Shard>> = const { RefCell::new(Vec::new()) };
+    // Not dropped at the end of the process: the slab that they give their blocks back to may be gone then.
+    static EMPTY: RefCell<ManuallyDrop<Vec<Shard>>> = const { RefCell::new(ManuallyDrop::new(Vec::new())) };
 }
 
 /// A shard without keys.
 pub fn empty_shard(settings: &Settings) -> Shard {
     let meter = MemoryMeter::NONE;
     let made = || Shard::new(DATABASES, Settings::default(), meter, 1);
-    let mut shard = EMPTY.with_borrow_mut(Vec::pop).unwrap_or_else(made);
+    let mut shard = EMPTY.with_borrow_mut(|shards| shards.pop()).unwrap_or_else(made);
     shard.keys.settings = settings.clone();
     shard
 }
