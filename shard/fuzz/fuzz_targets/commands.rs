@@ -49,6 +49,7 @@ const VAGUE: &[&str] = &[
     "object|freq",
     "object|idletime",
     "memory|usage",
+    "dump",
 ];
 
 thread_local! {

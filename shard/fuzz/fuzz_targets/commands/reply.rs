@@ -31,7 +31,7 @@ impl Reply {
         if protocol == Protocol::Resp2 {
             assert!(b"+-:$*".contains(&bytes[0]), "RESP2 has no {}", bytes[0].escape_ascii());
         } else {
-            assert!(line != b"-1" || bytes[0] == b':', "RESP3 has a nil of its own");
+            assert!(line != b"-1" || !b"$*".contains(&bytes[0]), "RESP3 has a nil of its own");
         }
         match bytes[0] {
             b'+' | b'-' => (leaf(line), rest),
