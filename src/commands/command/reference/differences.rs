@@ -25,10 +25,7 @@ pub static DIFFERENCES: &[(&str, &str)] = &[
     ("restore", "Refuses a time to live whose end is no number of 64 bits."),
     ("object|refcount", "Always 1: values are not shared."),
     ("memory|usage", "Exact, however many `SAMPLES` are asked for."),
-    (
-        "scan",
-        "Goes over the slots in order, from shard to shard, on a shard's port too; cursors have at most 52 bits.",
-    ),
+    ("scan", "Goes over the slots in order, from shard to shard, on a shard's port too; cursors have at most 52 bits."),
     ("keys dbsize randomkey flushall flushdb swapdb", "Speaks for every shard, on a shard's port too."),
     (
         "eval eval_ro evalsha evalsha_ro fcall fcall_ro",
