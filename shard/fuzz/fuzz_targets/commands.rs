@@ -7,8 +7,7 @@
 
 #![no_main]
 
-use std::cell::{Cell, RefCell};
-use std::mem::ManuallyDrop;
+use std::cell::Cell;
 
 use libfuzzer_sys::fuzz_target;
 use rand::SeedableRng;
@@ -22,6 +21,8 @@ use ruvio_shard::settings::{EvictionPolicy, Settings};
 use ruvio_shard::shard::{Call, Shard};
 use ruvio_shard::slot::{SLOTS, key_slot};
 
+#[path = "stored/pool.rs"]
+mod pool;
 #[path = "commands/reply.rs"]
 mod reply;
 #[path = "commands/script.rs"]
@@ -55,10 +56,6 @@ const VAGUE: &[&str] = &[
 thread_local! {
     /// What the process seems to hold, in bytes; each look at it finds one byte less.
     static HELD: Cell<u64> = const { Cell::new(0) };
-
-    /// Shards that an earlier run left empty: to make the tables of all slots takes longer than most scripts.
-    // Not dropped at the end of the process: the slab that they give their blocks back to may be gone then.
-    static EMPTY: RefCell<ManuallyDrop<Vec<Shard>>> = const { RefCell::new(ManuallyDrop::new(Vec::new())) };
 }
 
 fn held() -> u64 {
@@ -93,8 +90,7 @@ fn shards(choices: &Choices) -> [Shard; 2] {
     };
     let meter = MemoryMeter { total: held, is_due: |_| true };
     [early, usual].map(|settings| {
-        let emptied = EMPTY.with_borrow_mut(|shards| shards.pop());
-        let mut shard = emptied.unwrap_or_else(|| Shard::new(DATABASES, Settings::default(), meter, 1));
+        let mut shard = pool::take().unwrap_or_else(|| Shard::new(DATABASES, Settings::default(), meter, 1));
         shard.keys.settings = settings;
         shard.keys.random = SmallRng::seed_from_u64(1);
         shard
@@ -112,7 +108,7 @@ fn empty(mut shard: Shard, now_ms: i64) {
     while !shard.keys.reclaim(1000) {}
     assert_eq!(shard.keys.pending_remains(), 0);
     while !shard.sweep_expired(now_ms, 1000).wrapped {}
-    EMPTY.with_borrow_mut(|shards| shards.push(shard));
+    pool::keep(shard);
 }
 
 /// Runs a command; its one reply, and the changes and the error.

@@ -1,24 +1,19 @@
-//! Shards that are used by one run after the other: to make the tables of all slots takes longer than most runs.
-
-use std::cell::RefCell;
-use std::mem::ManuallyDrop;
+//! Shards without keys, for one run after the other.
 
 use ruvio_shard::eviction::MemoryMeter;
 use ruvio_shard::settings::Settings;
 use ruvio_shard::shard::Shard;
 
-const DATABASES: usize = 2;
+#[path = "pool.rs"]
+mod pool;
 
-thread_local! {
-    // Not dropped at the end of the process: the slab that they give their blocks back to may be gone then.
-    static EMPTY: RefCell<ManuallyDrop<Vec<Shard>>> = const { RefCell::new(ManuallyDrop::new(Vec::new())) };
-}
+const DATABASES: usize = 2;
 
 /// A shard without keys.
 pub fn empty_shard(settings: &Settings) -> Shard {
     let meter = MemoryMeter::NONE;
     let made = || Shard::new(DATABASES, Settings::default(), meter, 1);
-    let mut shard = EMPTY.with_borrow_mut(|shards| shards.pop()).unwrap_or_else(made);
+    let mut shard = pool::take().unwrap_or_else(made);
     shard.keys.settings = settings.clone();
     shard
 }
@@ -33,5 +28,5 @@ pub fn give_back(mut shard: Shard) {
         assert_eq!(shard.keys.databases()[database].len(), 0);
     }
     while !shard.keys.reclaim(1000) {}
-    EMPTY.with_borrow_mut(|shards| shards.push(shard));
+    pool::keep(shard);
 }
