@@ -70,6 +70,8 @@ pub struct Registered {
     pub subcommands: Vec<&'static Registered>,
     /// The only key is word 1: the common case, found without walking the key specifications.
     single_key: bool,
+    /// Its name is letters alone, so that [`short_name`] and the length say whether a word is it.
+    is_in_letters: bool,
 }
 
 /// All commands.
@@ -186,6 +188,7 @@ impl Registry {
                 index,
                 subcommands: Vec::new(),
                 single_key: is_single_key(spec),
+                is_in_letters: spec.name.bytes().all(|byte| byte.is_ascii_alphabetic()),
             })
             .collect();
         let mut subcommands: HashMap<&'static str, Vec<&'static Registered>> = HashMap::new();
@@ -236,7 +239,7 @@ impl Registry {
         if let Some(name) = short_name(word) {
             let mut place = short_place(name);
             while let Some((other, command)) = self.short[place] {
-                if other == name && command.spec.name.as_bytes().eq_ignore_ascii_case(word) {
+                if other == name && command.has_name(word) {
                     return Some(command);
                 }
                 place = (place + 1) % SHORT_PLACES;
@@ -296,6 +299,14 @@ pub enum Slots {
 }
 
 impl Registered {
+    /// Whether a word whose [`short_name`] is the command's is its name.
+    #[inline]
+    fn has_name(&self, word: &[u8]) -> bool {
+        let name = self.spec.name.as_bytes();
+        // No byte but the two cases of a letter becomes that letter by the bit of lower case.
+        name.len() == word.len() && (self.is_in_letters || name.eq_ignore_ascii_case(word))
+    }
+
     /// Its subcommand with this name.
     pub fn subcommand(&self, word: &[u8]) -> Option<&'static Registered> {
         self.subcommands.iter().copied().find(|subcommand| {

@@ -110,12 +110,40 @@ fn find_from(line: &[u8], end: u8, searched: &mut usize) -> Option<usize> {
     }
 }
 
+/// A length of one or two digits on a line of its own, as nearly all are, and the offset behind the line.
 #[inline]
-fn length(digits: &[u8]) -> Option<i64> {
-    if let [digit @ b'0'..=b'9'] = digits {
-        return Some(i64::from(digit - b'0'));
+fn short_length(bytes: &[u8], start: usize) -> Option<(i64, usize)> {
+    match bytes.get(start..)? {
+        [digit @ b'0'..=b'9', b'\r', _, ..] => Some((i64::from(digit - b'0'), start + 3)),
+        [ten @ b'1'..=b'9', digit @ b'0'..=b'9', b'\r', _, ..] => {
+            Some((i64::from(ten - b'0') * 10 + i64::from(digit - b'0'), start + 4))
+        }
+        _ => None,
     }
-    ruvio_shard::number::parse_i64(digits)
+}
+
+/// What came of reading a line that announces a length.
+enum Length {
+    /// The length, and the offset behind the line.
+    Complete(i64, usize),
+    Incomplete,
+    TooLong,
+    Invalid,
+}
+
+#[inline]
+fn length(bytes: &[u8], start: usize, searched: &mut usize) -> Length {
+    if let Some((length, end)) = short_length(bytes, start) {
+        return Length::Complete(length, end);
+    }
+    match line(bytes, start, searched) {
+        Line::Complete(digits, end) => match ruvio_shard::number::parse_i64(digits) {
+            Some(length) => Length::Complete(length, end),
+            None => Length::Invalid,
+        },
+        Line::Incomplete => Length::Incomplete,
+        Line::TooLong => Length::TooLong,
+    }
 }
 
 /// Reads the request at the start of `bytes`, going on from `progress`.
@@ -127,14 +155,11 @@ pub fn frame(bytes: &[u8], progress: &mut Progress, limits: Limits) -> Framed {
             Some(b'*') => {}
             Some(_) => return frame_inline(bytes, progress),
         }
-        let (digits, end) = match line(bytes, 1, &mut progress.searched) {
-            Line::Complete(digits, end) => (digits, end),
-            Line::Incomplete => return Framed::Incomplete,
-            Line::TooLong => return Framed::Broken("too big mbulk count string".into()),
-        };
-        let words = match length(digits) {
-            Some(words) if words <= MAX_WORDS => words,
-            _ => return Framed::Broken("invalid multibulk length".into()),
+        let (words, end) = match length(bytes, 1, &mut progress.searched) {
+            Length::Complete(words, end) if words <= MAX_WORDS => (words, end),
+            Length::Complete(..) | Length::Invalid => return Framed::Broken("invalid multibulk length".into()),
+            Length::Incomplete => return Framed::Incomplete,
+            Length::TooLong => return Framed::Broken("too big mbulk count string".into()),
         };
         if words > UNAUTHENTICATED_WORDS && !limits.authenticated {
             return Framed::Broken("unauthenticated multibulk length".into());
@@ -159,14 +184,11 @@ pub fn frame(bytes: &[u8], progress: &mut Progress, limits: Limits) -> Framed {
                 return Framed::Broken(format!("expected '$', got '{shown}'"));
             }
         }
-        let (digits, end) = match line(bytes, start + 1, &mut progress.searched) {
-            Line::Complete(digits, end) => (digits, end),
-            Line::Incomplete => return Framed::Incomplete,
-            Line::TooLong => return Framed::Broken("too big bulk count string".into()),
-        };
-        let len = match length(digits) {
-            Some(len) if len >= 0 && len as u64 <= limits.max_bulk_len as u64 => len,
-            _ => return Framed::Broken("invalid bulk length".into()),
+        let (len, end) = match length(bytes, start + 1, &mut progress.searched) {
+            Length::Complete(len, end) if len >= 0 && len as u64 <= limits.max_bulk_len as u64 => (len, end),
+            Length::Complete(..) | Length::Invalid => return Framed::Broken("invalid bulk length".into()),
+            Length::Incomplete => return Framed::Incomplete,
+            Length::TooLong => return Framed::Broken("too big bulk count string".into()),
         };
         if len > UNAUTHENTICATED_BULK && !limits.authenticated {
             return Framed::Broken("unauthenticated bulk length".into());

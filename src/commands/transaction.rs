@@ -74,6 +74,10 @@ fn multi(request: &mut Request<'_>) -> Result<Flow, CommandError> {
 }
 
 fn exec(request: &mut Request<'_>) -> Result<Flow, CommandError> {
+    if let Some(queue) = request.core.take_transaction_for_here(request.client) {
+        request.core.execute_at_home(request.client, queue, request.protocol, request.out);
+        return Ok(Flow::Done);
+    }
     request.core.close_transaction(request.client)?;
     Ok(Flow::Execute)
 }

@@ -296,8 +296,11 @@ impl Client {
 
     /// Forgets what it watches; returns where that is.
     pub fn take_watched(&mut self) -> Option<KeyPlace> {
-        self.watched_keys = BTreeSet::new();
-        self.watched.take()
+        let watched = self.watched.take();
+        if watched.is_some() {
+            self.watched_keys = BTreeSet::new();
+        }
+        watched
     }
 
     /// Bytes of replies that are not sent yet.

@@ -268,7 +268,7 @@ impl Core {
     }
 
     /// Runs a shard command and counts it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn execute_on_shard(
         &mut self,
         command: &'static Registered,
@@ -299,7 +299,7 @@ impl Core {
     }
 
     /// Runs a shard command and logs what it changes; where that cannot be logged, it is refused.
-    #[inline]
+    #[inline(always)]
     pub(super) fn execute_logged(
         &mut self,
         command: &'static Registered,

@@ -3,7 +3,9 @@
 //! All keys of a transaction belong to one core. What its commands do to keys happens there without anything in between;
 //! commands of the server among them (`PING`, `CLIENT …`) are run by the client's core when the replies are put together.
 //! Only commands on whole databases (`FLUSHALL`, `DBSIZE`, …) split a transaction, because they work on every core: what
-//! stands before and behind them is executed in parts, in order.
+//! stands before and behind them is executed in parts, in order. What needs none of this is executed within `EXEC` (`at_home.rs`).
+
+mod at_home;
 
 use ruvio_shard::args::{ArgRange, Args};
 use ruvio_shard::command::Flags;
@@ -42,7 +44,6 @@ struct Queued {
 }
 
 /// The commands of a client between `MULTI` and `EXEC`.
-#[derive(Default)]
 pub struct Queue {
     commands: Vec<Queued>,
     bytes: Vec<u8>,
@@ -51,6 +52,24 @@ pub struct Queue {
     place: Option<KeyPlace>,
     /// Whether a command was refused, so that `EXEC` will be.
     failed: bool,
+    /// Whether all are commands that a shard executes by itself.
+    is_on_shard: bool,
+    /// Whether one of them needs memory.
+    needs_memory: bool,
+}
+
+impl Default for Queue {
+    fn default() -> Queue {
+        Queue {
+            commands: Vec::new(),
+            bytes: Vec::new(),
+            ranges: Vec::new(),
+            place: None,
+            failed: false,
+            is_on_shard: true,
+            needs_memory: false,
+        }
+    }
 }
 
 impl Queue {
@@ -91,6 +110,8 @@ impl Queue {
         self.ranges.clear();
         self.place = None;
         self.failed = false;
+        self.is_on_shard = true;
+        self.needs_memory = false;
         self.bytes.capacity() <= KEPT_BYTES && self.ranges.capacity() <= KEPT_WORDS
     }
 }
@@ -183,6 +204,8 @@ impl Core {
             queue.ranges.push(ArgRange { start: queue.bytes.len() as u32, len: word.len() as u32 });
             queue.bytes.extend_from_slice(word);
         }
+        queue.is_on_shard &= matches!(command.run, Run::Shard(_));
+        queue.needs_memory |= command.spec.flags.has(Flags::DENY_OOM);
         queue.commands.push(Queued { command, words: args.len(), slot });
         client.push_reply(b"+QUEUED\r\n");
         self.want_flush(key);
@@ -329,8 +352,7 @@ impl Core {
             let mut batch = self.spare_batches.pop().unwrap_or_default();
             batch.from = self.number as u16;
             execution.fill(&mut batch, key, client, self.process.options.databases);
-            let needs_memory =
-                !execution.begun && execution.queue.commands().any(|command| command.spec.flags.has(Flags::DENY_OOM));
+            let needs_memory = !execution.begun && execution.queue.needs_memory;
             let part = Part { client: key, watcher, batch, needs_memory, aborted: None };
             let owner = execution.owner;
             client.execution = Some(execution);
