@@ -177,6 +177,18 @@ impl Process {
         Ok(current.clone())
     }
 
+    /// The processor that a core's thread runs on.
+    pub fn processor_of(&self, core: usize) -> usize {
+        self.cpus[core % self.cpus.len()]
+    }
+
+    /// The processors for what works for a core beside its thread. The kernel does not interrupt itself: a sync takes several ms,
+    /// in which the core could do nothing if it were done where the core runs.
+    pub fn other_processors(&self, core: usize) -> Vec<usize> {
+        let own = self.processor_of(core);
+        self.cpus.iter().copied().filter(|&processor| processor != own).collect()
+    }
+
     /// Lets the calling thread, which inherited a core's processor, run on any processor.
     pub fn run_anywhere(&self) {
         let mut set = rustix::thread::CpuSet::new();

@@ -64,7 +64,7 @@ pub fn run(options: Options, cpus: &[usize]) -> Result<(), String> {
     let mut executors = Vec::new();
     for (number, listeners) in listeners.into_iter().enumerate() {
         let process = Arc::clone(&process);
-        let executor = LocalExecutorBuilder::new(Placement::Fixed(cpus[number % cpus.len()]))
+        let executor = LocalExecutorBuilder::new(Placement::Fixed(process.processor_of(number)))
             .name(&format!("shard-{number}"))
             .ring_depth(RING_DEPTH)
             .io_memory(RING_MEMORY)

@@ -164,6 +164,7 @@ impl Core {
         let mut ends = std::mem::take(&mut batch.ends);
         let mut slow = Vec::new();
         let mut waiting = Vec::new();
+        self.served_ms = self.now_ms;
         self.prefetch_batch(&batch);
         let log_before = self.log_end();
         let mut start = self.clock.raw();

@@ -170,6 +170,8 @@ pub struct Core {
     planned: Vec<Planned>,
     planned_ranges: Vec<ArgRange>,
     next_tick_ms: i64,
+    /// When something last came from a client, in ms since the epoch.
+    served_ms: i64,
     /// Whether the last sweep found so much that the next turn goes on.
     expiring: bool,
     lone: Lone,
@@ -230,6 +232,7 @@ impl Core {
             planned: Vec::new(),
             planned_ranges: Vec::new(),
             next_tick_ms: 0,
+            served_ms: 0,
             expiring: false,
             lone: Lone::default(),
             process,
@@ -253,7 +256,8 @@ impl Core {
 
     /// Waits for something to do.
     fn wait(&mut self, events: &mut Vec<epoll::Event>) {
-        if self.has_background_work() || self.has_overflow() || !self.to_resume.is_empty() || self.has_deferred() {
+        let rest_ns = self.background_rest_ns();
+        if rest_ns == Some(0) || self.has_overflow() || !self.to_resume.is_empty() || self.has_deferred() {
             self.poll(events, 0);
             return;
         }
@@ -267,7 +271,8 @@ impl Core {
             let next_ms = self.waiting.next_deadline_ms().unwrap_or(i64::MAX).min(self.next_tick_ms).min(pause_ends_ms);
             let timeout_ms = (next_ms - now_ms()).clamp(0, 1000);
             let held_ns = self.sync_is_held_ns().map_or(i64::MAX, |left_ns| left_ns as i64);
-            self.poll(events, (timeout_ms * 1_000_000).min(held_ns));
+            let rest_ns = rest_ns.map_or(i64::MAX, |rest_ns| rest_ns as i64);
+            self.poll(events, (timeout_ms * 1_000_000).min(held_ns).min(rest_ns));
             mailbox.woke();
         } else {
             self.poll(events, 0);

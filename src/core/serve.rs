@@ -137,6 +137,7 @@ impl Core {
         self.counters.reads += 1;
         self.counters.bytes_in += len as u64;
         let now = self.now_ms;
+        self.served_ms = now;
         if let Some(client) = self.clients.get_mut(key) {
             client.bytes_in += len as u64;
             client.active_ms = now;

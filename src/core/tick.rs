@@ -19,17 +19,43 @@ const TICK_MS: i64 = 1000 / TICKS_A_SECOND;
 /// What background work may take of a turn, in ns.
 const BACKGROUND_NS: u64 = 500_000;
 
+/// The same while clients are served: a request waits for no more than this.
+const BACKGROUND_BESIDE_CLIENTS_NS: u64 = 100_000;
+
+/// How long the core rests from making a checkpoint after each part of it while clients are served, in ns. Nobody waits for a
+/// checkpoint, and whoever writes it and the log need the processors too.
+const CHECKPOINT_REST_NS: u64 = 100_000;
+
+/// Clients are taken to be served for this long after something came from one, in ms.
+const SERVING_MS: i64 = 20;
+
 /// Keys that expiry looks at, and elements that freeing frees, before the clock is asked again.
 const STEP: usize = 256;
 
 impl Core {
     /// Whether there is work that does not wait for an event.
-    pub(super) fn has_background_work(&self) -> bool {
-        self.expiring
+    fn has_background_work(&self) -> bool {
+        self.background_rest_ns().is_some()
+    }
+
+    /// How long background work waits if no event comes, in ns; `None` when there is none.
+    pub(super) fn background_rest_ns(&self) -> Option<u64> {
+        let is_urgent = self.expiring
             || self.shard.keys.has_remains()
             || self.tracked.has_work()
-            || self.loading.as_ref().is_some_and(Loading::is_active)
-            || self.has_checkpoint_work()
+            || self.loading.as_ref().is_some_and(Loading::is_active);
+        if is_urgent {
+            Some(0)
+        } else if self.has_checkpoint_work() {
+            Some(if self.is_serving() { CHECKPOINT_REST_NS } else { 0 })
+        } else {
+            None
+        }
+    }
+
+    /// Whether clients have sent something of late.
+    fn is_serving(&self) -> bool {
+        self.now_ms - self.served_ms < SERVING_MS
     }
 
     /// Does background work for a bounded time.
@@ -42,7 +68,8 @@ impl Core {
             return;
         }
         let start = self.clock.raw();
-        let in_time = |core: &Core| core.clock.delta_as_nanos(start, core.clock.raw()) < BACKGROUND_NS;
+        let allowed_ns = if self.is_serving() { BACKGROUND_BESIDE_CLIENTS_NS } else { BACKGROUND_NS };
+        let in_time = |core: &Core| core.clock.delta_as_nanos(start, core.clock.raw()) < allowed_ns;
         while self.shard.keys.has_remains() && in_time(self) {
             self.shard.keys.reclaim(STEP);
         }

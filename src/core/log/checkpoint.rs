@@ -6,6 +6,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,6 +27,14 @@ const CHUNKS: usize = 2;
 
 /// Bytes that may wait here besides, for as long as the writer has no room. What is saved before it changes comes on top.
 const WAITING_BYTES: usize = 2 << 20;
+
+/// Bytes that the kernel is given at once. It interrupts itself for nobody, so that a long write would have clients wait on the
+/// writer's processor.
+const WRITE_BYTES: usize = 64 << 10;
+
+/// Bytes after which the kernel is told to store what was written: little is left to do for the sync at the end, and for
+/// the log's syncs, which may have to wait for all that is unstored in the file system.
+const STORED_EVERY_BYTES: u64 = 4 << 20;
 
 /// Entries saved between two looks at the clock.
 const STEP: usize = 64;
@@ -325,12 +334,18 @@ fn write_image(
 
 fn write_parts(path: &PathBuf, parts: &Receiver<Part>, number: usize, process: &Arc<Process>) -> io::Result<u64> {
     let mut file = File::create(path)?;
-    let mut bytes = 0;
+    let (mut bytes, mut begun) = (0, 0);
     loop {
         match parts.recv() {
             Ok(Part::Bytes(part)) => {
-                file.write_all(&part)?;
-                bytes += part.len() as u64;
+                for piece in part.chunks(WRITE_BYTES) {
+                    file.write_all(piece)?;
+                    bytes += piece.len() as u64;
+                    if bytes - begun >= STORED_EVERY_BYTES {
+                        begin_storing(&file, begun, bytes)?;
+                        begun = bytes;
+                    }
+                }
                 let room = |core: &mut Core| core.continue_checkpoint();
                 process.cores[number].deliver(Message::Task(Box::new(room)), &process.stopping);
             }
@@ -340,6 +355,28 @@ fn write_parts(path: &PathBuf, parts: &Receiver<Part>, number: usize, process: &
     }
     file.sync_all()?;
     Ok(bytes)
+}
+
+/// Has the kernel begin to store bytes `from` to `to` of a file, once those are stored that it was told of before. The file is
+/// only safe when it is synced.
+fn begin_storing(file: &File, from: u64, to: u64) -> io::Result<()> {
+    store_range(file, 0, from, libc::SYNC_FILE_RANGE_WAIT_BEFORE)?;
+    store_range(file, from, to - from, libc::SYNC_FILE_RANGE_WRITE)
+}
+
+/// `sync_file_range(2)`; where there is no such thing, nothing. An error in storing is told once, so not by a later sync.
+fn store_range(file: &File, offset: u64, len: u64, flags: libc::c_uint) -> io::Result<()> {
+    let in_file = |bytes: u64| libc::off64_t::try_from(bytes).map_err(io::Error::other);
+    // SAFETY: the call takes numbers alone, and the descriptor is open as long as `file` is borrowed.
+    let result = unsafe { libc::sync_file_range(file.as_raw_fd(), in_file(offset)?, in_file(len)?, flags) };
+    if result == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EIO | libc::ENOSPC | libc::EDQUOT) => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Removes segments and checkpoints from before `position`.
