@@ -127,24 +127,27 @@ fn the_slow_log_holds_commands_above_its_limit() {
 #[test]
 fn the_slow_log_holds_what_scripts_call() {
     let server = Server::start();
-    for mut connection in [server.connect_to_shard(0), server.connect_to_shard(1)] {
-        connection.line("CONFIG SET slowlog-log-slower-than 0");
-        let log_of = |connection: &mut Connection, script: &str| {
-            connection.line("SLOWLOG RESET");
-            connection.call(&["EVAL", script, "0"]);
-            let log = connection.line("SLOWLOG GET -1");
-            // The last are of this script: the latest comes first.
-            let entries: Vec<Vec<Value>> = log.elements().iter().map(|entry| entry.elements().to_vec()).collect();
-            entries.into_iter().filter(|entry| !entry[3].elements()[0].text().eq_ignore_ascii_case("slowlog")).collect()
-        };
-        let script = "redis.call('ping'); redis.pcall('get'); redis.pcall('nosuch'); return redis.call('select', 1)";
-        let entries: Vec<Vec<Value>> = log_of(&mut connection, script);
+    let mut connection = server.connect();
+    let mut log_of = |threshold: &str, key: &str| -> Vec<Vec<Value>> {
+        let script =
+            "redis.call('ping'); redis.pcall('get'); redis.pcall('nosuch'); return redis.call('incr', KEYS[1])";
+        connection.line("CONFIG SET slowlog-log-slower-than -1");
+        connection.line("SLOWLOG RESET");
+        connection.call(&["CONFIG", "SET", "slowlog-log-slower-than", threshold]);
+        connection.call(&["EVAL", script, "1", key]);
+        connection.line("CONFIG SET slowlog-log-slower-than -1");
+        let log = connection.line("SLOWLOG GET -1");
+        let entries = log.elements().iter().map(|entry| entry.elements().to_vec());
+        entries.filter(|entry| entry[3].elements()[0].text() != "CONFIG").collect()
+    };
+    // The keys are of both shards: some of the scripts run on the other core.
+    for key in ["a", "b", "c", "d"] {
+        let entries = log_of("0", key);
         let names: Vec<&str> = entries.iter().map(|entry| entry[3].elements()[0].text()).collect();
-        assert_eq!(names, ["EVAL", "select", "ping"], "what was refused was not executed");
+        assert_eq!(names, ["EVAL", "incr", "ping"], "the latest comes first; what was refused was not executed");
         assert!(entries[0][4].text().starts_with("127.0.0.1:"));
         assert_eq!((entries[1][4].text(), entries[2][4].text()), ("?:0", "?:0"));
-        connection.line("CONFIG SET slowlog-log-slower-than -1");
-        assert!(log_of(&mut connection, script).is_empty());
+        assert!(log_of("-1", key).is_empty());
     }
 }
 
