@@ -47,13 +47,12 @@ impl Core {
         if !may_send || client.writing {
             return;
         }
-        if client.over_limit || client.output.len() - client.sent > self.most_unsent {
-            if client.is_over_limit(self.most_unsent) {
-                // As in Redis nothing of what passed the limit is sent.
-                self.counters.output_limit_disconnections += 1;
-                self.close(key);
-                return;
-            }
+        let may_be_over = client.over_limit || client.output.len() - client.sent > self.most_unsent;
+        if may_be_over && client.is_over_limit(self.most_unsent) {
+            // As in Redis nothing of what passed the limit is sent.
+            self.counters.output_limit_disconnections += 1;
+            self.close(key);
+            return;
         }
         while client.sent < client.output.len() {
             match rustix::net::send(&client.socket, &client.output[client.sent..], SendFlags::NOSIGNAL) {

@@ -77,9 +77,6 @@ impl Core {
 
     /// Has `LATENCY` know what took longest since the last tick of evictions, writes and syncs, if it took long.
     fn note_background_latency(&mut self) {
-        if self.configuration.latency_monitor_threshold_ms == 0 {
-            return;
-        }
         let evictions = self.shard.take_longest_eviction();
         self.note_latency("eviction-cycle", evictions.as_millis() as u64);
         let Some(log) = &mut self.log else { return };
