@@ -255,7 +255,13 @@ pub fn random_identifier() -> String {
 /// Milliseconds since the epoch.
 #[inline]
 pub fn now_ms() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis() as i64)
+    now_ns() / 1_000_000
+}
+
+/// Nanoseconds since the epoch.
+#[inline]
+pub fn now_ns() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_nanos() as i64)
 }
 
 #[cfg(test)]

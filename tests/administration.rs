@@ -125,6 +125,33 @@ fn the_slow_log_holds_commands_above_its_limit() {
 }
 
 #[test]
+fn the_slow_log_holds_what_scripts_call() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    let mut log_of = |threshold: &str, key: &str| -> Vec<Vec<Value>> {
+        let script =
+            "redis.call('ping'); redis.pcall('get'); redis.pcall('nosuch'); return redis.call('incr', KEYS[1])";
+        connection.line("CONFIG SET slowlog-log-slower-than -1");
+        connection.line("SLOWLOG RESET");
+        connection.call(&["CONFIG", "SET", "slowlog-log-slower-than", threshold]);
+        connection.call(&["EVAL", script, "1", key]);
+        connection.line("CONFIG SET slowlog-log-slower-than -1");
+        let log = connection.line("SLOWLOG GET -1");
+        let entries = log.elements().iter().map(|entry| entry.elements().to_vec());
+        entries.filter(|entry| entry[3].elements()[0].text() != "CONFIG").collect()
+    };
+    // The keys are of both shards: some of the scripts run on the other core.
+    for key in ["a", "b", "c", "d"] {
+        let entries = log_of("0", key);
+        let names: Vec<&str> = entries.iter().map(|entry| entry[3].elements()[0].text()).collect();
+        assert_eq!(names, ["EVAL", "incr", "ping"], "the latest comes first; what was refused was not executed");
+        assert!(entries[0][4].text().starts_with("127.0.0.1:"));
+        assert_eq!((entries[1][4].text(), entries[2][4].text()), ("?:0", "?:0"));
+        assert!(log_of("-1", key).is_empty());
+    }
+}
+
+#[test]
 fn latency_histograms_count_every_call() {
     let server = Server::start();
     let mut connection = server.connect();

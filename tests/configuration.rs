@@ -186,3 +186,52 @@ fn containers_describe_their_subcommands() {
         assert_eq!(lines[lines.len() - 2], "HELP", "{container}");
     }
 }
+
+/// The longest that a reply of `LATENCY LATEST` has of an event, in ms.
+fn worst_ms(latest: &Value, event: &str) -> Option<i64> {
+    let found = latest.elements().iter().find(|sample| sample.elements()[0].text() == event);
+    found.map(|sample| sample.elements()[3].integer())
+}
+
+#[test]
+fn long_sweeps_of_expired_keys_become_latency_events() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    connection.line("CONFIG SET latency-monitor-threshold 1 active-expire-effort 10");
+    wait_until("a sweep took a millisecond", || {
+        connection.call(&["EVAL", "for i = 1, 100000 do redis.call('set', KEYS[1] .. i, 1, 'px', 1) end", "1", "{a}"]);
+        worst_ms(&connection.line("LATENCY LATEST"), "expire-cycle").is_some()
+    });
+}
+
+#[test]
+fn long_evictions_become_latency_events() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    // So many samples make each look for a key long.
+    connection.line("CONFIG SET latency-monitor-threshold 1 maxmemory-policy allkeys-lru maxmemory-samples 64");
+    wait_until("an eviction took a millisecond", || {
+        connection.line("CONFIG SET maxmemory 0");
+        connection.call(&["EVAL", "for i = 1, 100000 do redis.call('set', KEYS[1] .. i, i) end", "1", "{a}"]);
+        connection.line("CONFIG SET maxmemory 1mb");
+        connection.line("SET {a}b 1");
+        worst_ms(&connection.line("LATENCY LATEST"), "eviction-cycle").is_some()
+    });
+}
+
+#[test]
+fn slow_writes_and_syncs_of_the_log_become_latency_events() {
+    let server = Server::with(&Options { environment: &[("RUVIO_DURABILITY", "always")], ..Options::default() });
+    let mut connection = server.connect();
+    connection.line("CONFIG SET latency-monitor-threshold 1");
+    let long = "x".repeat(8 << 20);
+    let mut latest = Value::Null;
+    wait_until("a write and a sync took a millisecond", || {
+        connection.call(&["SET", "a", &long]);
+        latest = connection.line("LATENCY LATEST");
+        worst_ms(&latest, "aof-write").is_some() && worst_ms(&latest, "aof-fsync-always").is_some()
+    });
+    let kinds = ["aof-write-alone", "aof-write-pending-fsync", "aof-write-active-child"];
+    let worst = kinds.into_iter().filter_map(|event| worst_ms(&latest, event)).max();
+    assert_eq!(worst, worst_ms(&latest, "aof-write"), "a write is of one of the kinds: {latest:?}");
+}

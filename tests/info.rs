@@ -1,6 +1,6 @@
 //! INFO: the sections and fields that tools read.
 
-use crate::support::{Server, Value};
+use crate::support::{Connection, Server, Value};
 use std::collections::BTreeMap;
 
 /// Section titles and the fields in each that monitoring tools and clients look for.
@@ -68,6 +68,11 @@ const FIELDS: [(&str, &[&str]); 9] = [
             "evicted_keys",
             "keyspace_hits",
             "keyspace_misses",
+            "eventloop_cycles",
+            "eventloop_duration_sum",
+            "eventloop_duration_cmd_sum",
+            "instantaneous_eventloop_cycles_per_sec",
+            "instantaneous_eventloop_duration_usec",
             "total_error_replies",
         ],
     ),
@@ -181,6 +186,115 @@ fn statistics_count_what_happened() {
     assert!(stats["cmdstat_get"].ends_with(",rejected_calls=1,failed_calls=0"), "{}", stats["cmdstat_get"]);
     let latency = &stats["latency_percentiles_usec_set"];
     assert!(latency.starts_with("p50=") && latency.contains(",p99=") && latency.contains(",p99.9="), "{latency}");
+}
+
+/// The calls, the rejected and the failed ones that `INFO commandstats` has for a command.
+#[track_caller]
+fn calls(connection: &mut Connection, command: &str) -> (u64, u64, u64) {
+    let all = fields(connection.line("INFO commandstats").text());
+    let Some(stats) = all.get(&format!("cmdstat_{command}")) else { return (0, 0, 0) };
+    let number = |name: &str| {
+        let value = stats.split(',').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
+        value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {name} in {stats}"))
+    };
+    (number("calls"), number("rejected_calls"), number("failed_calls"))
+}
+
+#[test]
+fn commands_refused_for_want_of_memory_were_not_called() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    let mut other = server.connect();
+    connection.line("SET a 1");
+    connection.line("MULTI");
+    connection.line("SET a 2");
+    other.line("CONFIG SET maxmemory 1");
+    other.line("CONFIG RESETSTAT");
+    let reply = connection.line("EXEC");
+    let refusal = "OOM command not allowed when used memory > 'maxmemory'.";
+    assert_eq!(reply.error(), format!("EXECABORT Transaction discarded because of: {refusal}"));
+    assert_eq!((calls(&mut other, "exec"), calls(&mut other, "set")), ((0, 1, 0), (0, 0, 0)));
+    // The keys are of both shards: some of the commands come to their shard from the other.
+    for key in ["a", "b", "c", "d", "e", "f"] {
+        assert_eq!(connection.call(&["SET", key, "1"]).error(), refusal);
+        assert_eq!(connection.call(&["GET", key]).is_null(), key != "a");
+    }
+    assert_eq!((calls(&mut other, "set"), calls(&mut other, "get")), ((0, 6, 0), (6, 0, 0)));
+    connection.line("MULTI");
+    assert_eq!(connection.line("SET a 1").error(), refusal);
+    assert!(connection.line("EXEC").error().starts_with("EXECABORT"));
+    assert_eq!((calls(&mut other, "set"), calls(&mut other, "exec")), ((0, 7, 0), (1, 1, 1)));
+    // What a script calls is refused for itself, and a script that says what it does as a whole.
+    connection.call(&["EVAL", "return redis.pcall('set', KEYS[1], 1)", "1", "a"]);
+    assert_eq!((calls(&mut other, "set"), calls(&mut other, "eval")), ((0, 8, 0), (1, 0, 1)));
+    assert_eq!(connection.call(&["EVAL", "#!lua\nreturn 1", "0"]).error(), refusal);
+    assert_eq!(calls(&mut other, "eval"), (1, 1, 1));
+    let library = "#!lua name=l\nredis.register_function('f', function() return 1 end)";
+    assert_eq!(connection.call(&["FUNCTION", "LOAD", library]).error(), refusal);
+    assert_eq!(calls(&mut other, "function|load"), (0, 1, 0));
+    // Commands that run, and find nothing or something else, are called.
+    assert_eq!(connection.line("FCALL nosuch 0").error(), "ERR Function not found");
+    assert_eq!(calls(&mut other, "fcall"), (1, 0, 1));
+}
+
+#[test]
+fn commands_for_keys_that_are_elsewhere_were_not_called() {
+    if crate::support::against_reference_server() {
+        return;
+    }
+    let server = Server::start();
+    let mut connection = server.connect_to_shard(0);
+    for command in ["GET", "WATCH", "SPUBLISH"] {
+        let refused = ["a", "b", "c", "d", "e", "f"]
+            .iter()
+            .map(|key| match command {
+                "SPUBLISH" => connection.call(&[command, key, "m"]),
+                _ => connection.call(&[command, key]),
+            })
+            .filter(|reply| matches!(reply, Value::Error(text) if text.starts_with("MOVED ") || text.starts_with("CROSSSLOT ")))
+            .count() as u64;
+        assert!(refused > 0 && refused < 6, "{command}: {refused} of 6 keys are of the other shard");
+        assert_eq!(calls(&mut connection, &command.to_lowercase()), (6 - refused, refused, 0), "{command}");
+    }
+    for command in ["MGET a b", "WATCH a b", "SSUBSCRIBE a b"] {
+        let (name, before) = (command.split(' ').next().unwrap().to_lowercase(), connection.line("PING"));
+        let rejected = calls(&mut connection, &name).1;
+        assert!(connection.line(command).error().starts_with("CROSSSLOT "), "{command} after {before:?}");
+        assert_eq!(calls(&mut connection, &name).1, rejected + 1, "{command}");
+    }
+}
+
+#[test]
+fn turns_of_the_cores_are_measured() {
+    if crate::support::against_reference_server() {
+        return;
+    }
+    let server = Server::start();
+    let mut connection = server.connect();
+    connection.line("CONFIG RESETSTAT");
+    let begun = std::time::Instant::now();
+    for _ in 0..200 {
+        connection.line("SET a 1");
+    }
+    // It counts as a script's time what its commands take.
+    connection.call(&["EVAL", "for i = 1, 100000 do redis.call('get', KEYS[1]) end", "1", "a"]);
+    let stats = fields(connection.line("INFO stats").text());
+    let elapsed_us = begun.elapsed().as_micros() as u64;
+    let number = |name: &str| stats[name].parse::<u64>().unwrap_or_else(|_| panic!("{name}: {}", stats[name]));
+    let (all_us, commands_us) = (number("eventloop_duration_sum"), number("eventloop_duration_cmd_sum"));
+    assert!(number("eventloop_cycles") > 200);
+    assert!(commands_us > 1000 && commands_us <= all_us, "{commands_us} of {all_us} microseconds were commands'");
+    // Of two cores, one of which had little to do.
+    assert!(all_us < 2 * elapsed_us + 100_000, "{all_us} microseconds in {elapsed_us}");
+    crate::support::wait_until("rates are known", || {
+        let stats = fields(connection.line("INFO stats").text());
+        stats["instantaneous_eventloop_cycles_per_sec"] != "0"
+    });
+    let mut idle = connection;
+    idle.line("CONFIG RESETSTAT");
+    idle.line("BLPOP nosuch 0.3");
+    let idle_us: u64 = fields(idle.line("INFO stats").text())["eventloop_duration_sum"].parse().expect("a number");
+    assert!(idle_us < 200_000, "{idle_us} microseconds in turns while two cores had nothing to do for 300 ms");
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod administration;
 mod bitmaps;
 mod blocking;
 mod check;
+mod client_buffers;
 mod clients;
 mod cluster;
 mod command_line;

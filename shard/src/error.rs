@@ -51,6 +51,8 @@ impl CommandError {
         NOT_FROM_SCRIPTS = "ERR This Redis command is not allowed from script";
         /// No script has the digest that was given.
         NO_SCRIPT = "NOSCRIPT No matching script. Please use EVAL.";
+        /// A reply that its client will not get, because it is disconnected for it.
+        REPLY_OVER_LIMIT = "ERR the reply exceeds client-output-buffer-limit";
         /// A write refused because memory is at its limit.
         OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'.";
     }

@@ -4,6 +4,8 @@
 //! keys take at least as much as those of the average shard; a shard below the average leaves the work to those above
 //! it, which do it in their own turns. Shards that hold nothing that may go do not count.
 
+use std::time::{Duration, Instant};
+
 use crate::access;
 use crate::entry::EntryRef;
 use crate::events::Class;
@@ -49,6 +51,21 @@ impl Shard {
         if self.keys.paused || (self.meter.total)() <= limit {
             return true;
         }
+        if !self.times_evictions {
+            return self.evict_down_to(limit);
+        }
+        let start = Instant::now();
+        let has_room = self.evict_down_to(limit);
+        self.longest_eviction = self.longest_eviction.max(start.elapsed());
+        has_room
+    }
+
+    /// What the longest making of room took since this was asked last, if [`Shard::times_evictions`].
+    pub fn take_longest_eviction(&mut self) -> Duration {
+        std::mem::take(&mut self.longest_eviction)
+    }
+
+    fn evict_down_to(&mut self, limit: u64) -> bool {
         let may_evict = self.keys.settings.maxmemory_policy != EvictionPolicy::NoEviction;
         let mut reclaimed = 0;
         let mut evicted = 0;

@@ -23,7 +23,7 @@ pub use disk::{Completion, Disk, DiskError, FileName};
 pub use refusal::Refusal;
 pub use segment::{Command, Ending, Header, Record, Segment, is_proof_of_sync};
 pub use trouble::{Trouble, refusal};
-pub use writer::{Durability, Start, Writer};
+pub use writer::{Durability, Longest, Start, Writer};
 
 /// The first bytes of a segment.
 const MAGIC: [u8; 8] = *b"RUVIOLOG";

@@ -62,6 +62,8 @@ impl EvictionPolicy {
 /// The settings of a shard. The names are Redis's configuration names with underscores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
+    /// Bytes of a reply with which its client is disconnected, whatever it is.
+    pub most_reply_bytes: usize,
     /// Fields of a packed hash.
     pub hash_max_listpack_entries: usize,
     /// Longest field or value of a packed hash, in bytes.
@@ -103,6 +105,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
+            most_reply_bytes: usize::MAX,
             hash_max_listpack_entries: 512,
             hash_max_listpack_value: 64,
             set_max_intset_entries: 512,

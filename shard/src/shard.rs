@@ -1,5 +1,7 @@
 //! A shard: executes commands on its keys.
 
+use std::time::Duration;
+
 use crate::args::{Args, OwnedArgs};
 use crate::command::{Command, Flags};
 use crate::context::Context;
@@ -32,6 +34,8 @@ pub struct Outcome {
     pub changes: u64,
     /// The error that was replied, if one was.
     pub error: Option<CommandError>,
+    /// Whether the command was refused, so that it did not run.
+    pub refused: bool,
     /// What it waits for, if it replied nothing because it waits.
     pub wait: Option<Wait>,
     /// What the log is to hold instead of the command, where its own words do not say what it did.
@@ -44,12 +48,21 @@ pub struct Shard {
     pub keys: Keys,
     pub(crate) meter: MemoryMeter,
     pub(crate) expiry: crate::expiry::Sweep,
+    /// Whether it is measured how long evictions take.
+    pub times_evictions: bool,
+    pub(crate) longest_eviction: Duration,
 }
 
 impl Shard {
     /// An empty shard with `databases` databases. `seed` makes everything random repeatable.
     pub fn new(databases: usize, settings: Settings, meter: MemoryMeter, seed: u64) -> Shard {
-        Shard { keys: Keys::new(databases, settings, seed), meter, expiry: crate::expiry::Sweep::default() }
+        Shard {
+            keys: Keys::new(databases, settings, seed),
+            meter,
+            expiry: crate::expiry::Sweep::default(),
+            times_evictions: false,
+            longest_eviction: Duration::ZERO,
+        }
     }
 
     /// Executes a command whose arity and slots were checked; its reply is written behind what `out` holds.
@@ -71,6 +84,7 @@ impl Shard {
             self.keys.remove_expired_though_paused();
         }
         let (mut wait, mut logged) = (None, None);
+        let refused = !room;
         let result = if room {
             let (reply, may_wait) = (Reply::new(out, call.protocol), call.may_wait);
             let mut context = Context { keys: &mut self.keys, reply, may_wait, wait: None, logged: None };
@@ -85,6 +99,6 @@ impl Shard {
             out.truncate(start);
             Reply::new(out, call.protocol).error(error);
         }
-        Outcome { changes: self.keys.stats.dirty - before, error, wait, logged }
+        Outcome { changes: self.keys.stats.dirty - before, error, refused, wait, logged }
     }
 }

@@ -9,7 +9,7 @@ use ruvio_shard::reply::Protocol;
 use super::help::help;
 use super::{Flow, Request, Run, ServerCommand};
 use crate::core::Core;
-use crate::core::client::{Client, ClientKey, Piece};
+use crate::core::client::{Client, ClientKey, Piece, UNCOUNTED_OUTPUT};
 use crate::core::subscriber_counts::Topic;
 use crate::core::waiting::Ending;
 
@@ -337,8 +337,12 @@ fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
     if client.watches_write {
         events.push('w');
     }
+    // Redis has the first of it in a buffer of its own, and the rest in a list of such.
     let output_bytes = client.output.len() - client.sent;
+    let (buffered, room) = (output_bytes.min(UNCOUNTED_OUTPUT), client.output.capacity().min(UNCOUNTED_OUTPUT));
+    let listed = (output_bytes - buffered).div_ceil(UNCOUNTED_OUTPUT);
     let held_bytes = client.held.capacity() + client.early;
+    let listed_bytes = client.output.capacity() - room + held_bytes;
     let total_bytes = size_of::<Client>()
         + client.input.capacity()
         + client.output.capacity()
@@ -370,11 +374,12 @@ fn describe(client: &Client, now_ms: i64, executing: usize) -> Vec<u8> {
         "qbuf={} qbuf-free={input_room} argv-mem={executing} multi-mem={queued_bytes} ",
         client.input.len()
     ));
-    write(format_args!("rbs={0} rbp={0} obl={output_bytes} ", client.output.capacity()));
+    write(format_args!("rbs={room} rbp={room} obl={buffered} "));
     // The reply that shows this is not owed yet.
     let is_own = executing > 0 && matches!(client.pieces.back(), Some(Piece::Gathering(_)));
-    let owed = client.pieces.len() - usize::from(is_own);
-    write(format_args!("oll={owed} omem={held_bytes} tot-mem={total_bytes} "));
+    let listed = listed + client.pieces.len() - usize::from(is_own);
+    let listed_bytes = if listed > 0 { listed_bytes } else { 0 };
+    write(format_args!("oll={listed} omem={listed_bytes} tot-mem={total_bytes} "));
     write(format_args!("events={events} cmd={} user={DEFAULT_USER} ", client.last_command));
     write(format_args!("redir={} ", tracking::redirected_to(client)));
     write(format_args!("resp={} lib-name=", if client.protocol == Protocol::Resp3 { 3 } else { 2 }));

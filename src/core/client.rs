@@ -19,6 +19,9 @@ use crate::wire::Progress;
 /// Bytes of a buffer that a client keeps when it is empty, or that are not worth moving.
 const KEPT_BYTES: usize = 64 << 10;
 
+/// Bytes of output that no limit is for: as much as Redis keeps of it beside the list that it limits.
+pub const UNCOUNTED_OUTPUT: usize = 16 << 10;
+
 /// What the first reply of another core is reckoned to have, in bytes, and by which part of the difference a smaller one
 /// brings that down.
 const FIRST_RECKONED_BYTES: usize = 256 << 10;
@@ -159,6 +162,10 @@ pub struct Client {
     pub to_resume: bool,
     /// Whether the connection ends once everything owed is sent.
     pub closing: bool,
+    /// Whether a reply to it was given up because it would pass the limit of its output.
+    pub over_limit: bool,
+    /// Whether it is in the core's list of clients that keep input.
+    pub keeps_input: bool,
     /// The selected database.
     pub database: usize,
     /// Which replies it is sent.
@@ -253,6 +260,8 @@ impl Client {
             to_flush: false,
             to_resume: false,
             closing: false,
+            over_limit: false,
+            keeps_input: false,
             database: 0,
             replies: Replies::Wanted,
             protocol: Protocol::Resp2,
@@ -307,6 +316,13 @@ impl Client {
     #[inline]
     pub fn unsent(&self) -> usize {
         self.output.len() - self.sent + self.held.len() - self.released + self.early + self.late.len()
+    }
+
+    /// Whether it is owed more than its class allows at once. `most_unsent` holds for normal clients; what others are sent
+    /// is looked at when it is published, and in every tick.
+    #[cold]
+    pub(super) fn is_over_limit(&self, most_unsent: usize) -> bool {
+        self.over_limit || self.unsent() > most_unsent && self.output_class() == OutputClass::Normal
     }
 
     /// Whether a reply is being put together from several cores.

@@ -5,8 +5,11 @@ use std::sync::PoisonError;
 use ruvio_shard::keys::KeyStats;
 
 use super::Core;
+use super::client::UNCOUNTED_OUTPUT;
 use super::counters::{CommandStats, Counters};
 use super::log::recovery::settings_for_replay;
+use super::serve::PAUSED_UNSENT;
+use crate::configuration::OutputClass;
 
 impl Core {
     /// Takes over the process's configuration.
@@ -16,6 +19,8 @@ impl Core {
         if self.loading.is_some() {
             self.shard.keys.settings = settings_for_replay(&self.shard.keys.settings);
         }
+        self.take_output_limits();
+        self.shard.times_evictions = self.configuration.latency_monitor_threshold_ms > 0;
         self.set_log_durability();
         self.take_script_limits();
         self.update_observed();
@@ -24,9 +29,22 @@ impl Core {
         log.set_max_len(self.configuration.slow_log_max_len);
     }
 
+    /// Keeps to the limits of clients' output.
+    pub(super) fn take_output_limits(&mut self) {
+        let most = |class| match self.configuration.output_limit(class).hard_bytes {
+            0 => usize::MAX,
+            bytes => usize::try_from(bytes).unwrap_or(usize::MAX).saturating_add(UNCOUNTED_OUTPUT),
+        };
+        let (normal, subscriber) = (most(OutputClass::Normal), most(OutputClass::Subscriber));
+        self.most_unsent = normal;
+        self.paused_unsent = PAUSED_UNSENT.min(normal.saturating_add(1));
+        // A client may become a subscriber, or none, before it has the reply.
+        self.shard.keys.settings.most_reply_bytes = normal.max(subscriber);
+    }
+
     /// Starts all counters anew.
     pub fn reset_statistics(&mut self) {
-        self.counters = Counters::default();
+        self.counters = Counters { since: self.clock.raw(), ..Counters::default() };
         self.command_stats.fill_with(CommandStats::default);
         // The number of changes is no statistic: it tells how far the data are from what is saved.
         let dirty = self.shard.keys.stats.dirty;

@@ -40,6 +40,14 @@ pub struct Counters {
     pub error_replies: u64,
     /// Times active expiry stopped because its time was up.
     pub expire_time_cap_reached: u64,
+    /// Turns taken.
+    pub turns: u64,
+    /// Nanoseconds without a turn: asleep, or on the look-out for a client's next request.
+    pub idle_ns: u64,
+    /// Nanoseconds of commands that scripts called, which are in their scripts' own.
+    pub nested_ns: u64,
+    /// The core's clock when counting began.
+    pub since: u64,
     /// Rates over the last ticks.
     pub rates: Rates,
 }
@@ -60,7 +68,7 @@ impl Counters {
 }
 
 impl Counters {
-    /// Adds another core's counts; rates are left alone.
+    /// Adds another core's counts; rates, and what only a core's own clock tells, are left alone.
     pub fn merge(&mut self, other: &Counters) {
         self.connections += other.connections;
         self.rejected_connections += other.rejected_connections;
@@ -76,6 +84,7 @@ impl Counters {
         self.query_limit_disconnections += other.query_limit_disconnections;
         self.error_replies += other.error_replies;
         self.expire_time_cap_reached += other.expire_time_cap_reached;
+        self.turns += other.turns;
         for (code, count) in &other.errors {
             *self.errors.entry(code.clone()).or_default() += count;
         }
@@ -100,9 +109,19 @@ pub struct Sample {
     pub bytes_in: u64,
     /// Bytes sent.
     pub bytes_out: u64,
+    /// Turns taken.
+    pub turns: u64,
+    /// Nanoseconds spent in them.
+    pub busy_ns: u64,
 }
 
 impl Rates {
+    /// Turns a second, and the nanoseconds a second spent in them.
+    pub fn turns_per_second(&self) -> (f64, f64) {
+        let (turns, busy_ns, _) = self.since_earliest(|sample| (sample.turns, sample.busy_ns, 0)).unwrap_or_default();
+        (turns, busy_ns)
+    }
+
     /// Adds the sample of a tick.
     pub fn push(&mut self, sample: Sample) {
         self.samples[self.next] = sample;
@@ -111,18 +130,20 @@ impl Rates {
 
     /// Commands, bytes in and bytes out a second.
     pub fn per_second(&self) -> (f64, f64, f64) {
-        let latest = self.samples[(self.next + SAMPLES - 1) % SAMPLES];
-        let earliest = self.samples[self.next];
+        self.since_earliest(|sample| (sample.commands, sample.bytes_in, sample.bytes_out)).unwrap_or_default()
+    }
+
+    /// How fast counters have risen since the earliest sample, a second.
+    fn since_earliest(&self, counters: impl Fn(&Sample) -> (u64, u64, u64)) -> Option<(f64, f64, f64)> {
+        let latest = &self.samples[(self.next + SAMPLES - 1) % SAMPLES];
+        let earliest = &self.samples[self.next];
         let elapsed_s = (latest.time_ms - earliest.time_ms) as f64 / 1000.0;
         if earliest.time_ms == 0 || elapsed_s <= 0.0 {
-            return (0.0, 0.0, 0.0);
+            return None;
         }
         let rate = |late: u64, early: u64| late.saturating_sub(early) as f64 / elapsed_s;
-        (
-            rate(latest.commands, earliest.commands),
-            rate(latest.bytes_in, earliest.bytes_in),
-            rate(latest.bytes_out, earliest.bytes_out),
-        )
+        let (late, early) = (counters(latest), counters(earliest));
+        Some((rate(late.0, early.0), rate(late.1, early.1), rate(late.2, early.2)))
     }
 }
 
@@ -151,6 +172,13 @@ impl CommandStats {
         if latencies {
             self.latencies.get_or_insert_with(new_histogram).saturating_record(duration_ns.max(1));
         }
+    }
+
+    /// Notes that a call which is counted was refused after all.
+    #[cold]
+    pub fn take_back(&mut self) {
+        self.calls = self.calls.saturating_sub(1);
+        self.rejected += 1;
     }
 
     /// Adds another core's counts.

@@ -283,6 +283,9 @@ impl Core {
                 let outcome = self.execute_logged(command, shard_command, args, call, out);
                 if let Some(error) = &outcome.error {
                     self.count_error(error);
+                    if *error == CommandError::REPLY_OVER_LIMIT {
+                        self.end_over_limit(caller.place);
+                    }
                 }
                 outcome
             }
@@ -292,6 +295,10 @@ impl Core {
         let end = self.clock.raw();
         // A call that waits is counted when it ends.
         let slow = match outcome.wait {
+            None if outcome.refused => {
+                self.command_stats[command.index].rejected += 1;
+                None
+            }
             None => self.note_call(command, args, start, end, outcome.error.is_some()),
             Some(_) => None,
         };
@@ -311,7 +318,7 @@ impl Core {
         self.counters.shard_commands += 1;
         if let Some(error) = self.log_refusal(command, args) {
             Reply::new(out, call.protocol).error(&error);
-            return Outcome { changes: 0, error: Some(error), wait: None, logged: None };
+            return Outcome { changes: 0, error: Some(error), refused: true, wait: None, logged: None };
         }
         let outcome = self.shard.execute(shard_command, args, call, out);
         if outcome.changes > 0 {
@@ -360,11 +367,13 @@ impl Core {
     ) {
         let Some(client) = self.clients.get(key) else { return };
         let protocol = client.protocol;
+        if let Some(error) = self.refusal_on_server(command) {
+            self.command_stats[command.index].rejected += 1;
+            self.reject(key, &error);
+            return;
+        }
         let mut out = self.take_out(key);
-        let result = match self.refusal_on_server(command) {
-            Some(error) => Err(error),
-            None => handler(&mut Request { core: self, client: key, args, out: &mut out.buffer, protocol }),
-        };
+        let result = handler(&mut Request { core: self, client: key, args, out: &mut out.buffer, protocol });
         let failed = result.is_err();
         if let Err(error) = &result {
             out.buffer.truncate(out.before);
@@ -378,7 +387,9 @@ impl Core {
             client.closing = true;
         }
         let end = self.clock.raw();
-        if let Some(entry) = self.note_call(command, args, *start, end, failed) {
+        if result.as_ref().is_err_and(sends_elsewhere) {
+            self.command_stats[command.index].rejected += 1;
+        } else if let Some(entry) = self.note_call(command, args, *start, end, failed) {
             self.log_slow(entry, key);
         }
         *start = end;
@@ -495,6 +506,12 @@ impl Core {
         let mut log = self.process.slow_log.lock().unwrap_or_else(PoisonError::into_inner);
         log.push(entry);
     }
+}
+
+/// Whether the error is about where keys are, so that its command has not run.
+#[cold]
+fn sends_elsewhere(error: &CommandError) -> bool {
+    matches!(error.code(), "MOVED" | "CROSSSLOT")
 }
 
 /// Whether a command is run at once even in a transaction.

@@ -7,6 +7,7 @@ use rustix::net::SendFlags;
 
 use super::Core;
 use super::client::ClientKey;
+use super::mailbox::{Message, Task};
 use super::waiting::{Ending, Place};
 
 /// Buffers kept for the next clients, and how large a kept buffer may be.
@@ -44,6 +45,13 @@ impl Core {
         client.to_flush = false;
         // What has the client's command run holds the output, and has it flushed when it gives it back.
         if !may_send || client.writing {
+            return;
+        }
+        let may_be_over = client.over_limit || client.output.len() - client.sent > self.most_unsent;
+        if may_be_over && client.is_over_limit(self.most_unsent) {
+            // As in Redis nothing of what passed the limit is sent.
+            self.counters.output_limit_disconnections += 1;
+            self.close(key);
             return;
         }
         while client.sent < client.output.len() {
@@ -103,6 +111,21 @@ impl Core {
         client.closing = true;
         self.unsubscribe_all(key);
         self.update_interest(key);
+    }
+
+    /// Ends the connection of the client at `place`, to which a reply was given up because it would pass the limit.
+    #[cold]
+    pub(super) fn end_over_limit(&mut self, place: Place) {
+        if place.core != self.number {
+            let end: Task = Box::new(move |core: &mut Core| core.end_over_limit(place));
+            self.send(place.core, Message::Task(end));
+        } else if let Some(client) = self.clients.get_mut(place.client)
+            && client.wants_replies()
+        {
+            client.over_limit = true;
+            client.closing = true;
+            self.want_flush(place.client);
+        }
     }
 
     /// Ends a connection after what its socket takes now: what was published before it was ended is not lost with it.

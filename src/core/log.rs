@@ -18,6 +18,7 @@ use super::Core;
 use super::client::ClientKey;
 use super::mailbox::Message;
 use crate::memory;
+use crate::process::now_ms;
 use crate::registry::Registered;
 
 pub mod checkpoint;
@@ -344,8 +345,11 @@ impl Core {
         if self.log.is_some() {
             self.log_evicted();
         }
+        // The turn may have taken long: that is not to look like a slow write.
+        let is_monitored = self.configuration.latency_monitor_threshold_ms > 0;
+        let start_ms = if self.log.is_some() && is_monitored { now_ms().max(self.now_ms) } else { self.now_ms };
         if let Some(log) = &mut self.log
-            && (log.writer.start(self.now_ms) || log.writer.holds_sync)
+            && (log.writer.start(start_ms) || log.writer.holds_sync)
         {
             self.advance_log();
         }

@@ -70,6 +70,7 @@ impl Core {
             {
                 events.clear();
                 if self.read_lone(ClientKey::from_token(token)) {
+                    self.counters.idle_ns += self.clock.delta_as_nanos(start, now);
                     self.lone.note(Source::Client(token));
                     return true;
                 }
@@ -77,12 +78,14 @@ impl Core {
                 self.lone.looked_at = now;
                 self.poll(events, 0);
             }
-            if !events.is_empty() || !self.process.cores[self.number].is_empty() {
-                return true;
-            }
-            if self.clock.delta_as_nanos(start, now) > SPIN_NS {
-                self.lone.turns = LONE_TURNS / 2;
-                return false;
+            let spun_ns = self.clock.delta_as_nanos(start, now);
+            let has_work = !events.is_empty() || !self.process.cores[self.number].is_empty();
+            if has_work || spun_ns > SPIN_NS {
+                self.counters.idle_ns += spun_ns;
+                if !has_work {
+                    self.lone.turns = LONE_TURNS / 2;
+                }
+                return has_work;
             }
         }
     }

@@ -39,7 +39,7 @@ use self::waiting::Waiting;
 use self::watch::Watches;
 use crate::configuration::Configuration;
 use crate::memory;
-use crate::process::{Process, now_ms};
+use crate::process::{Process, now_ms, now_ns};
 use crate::registry::registry;
 
 mod accept;
@@ -119,6 +119,8 @@ pub struct Core {
     pub latency_events: LatencyEvents,
     /// The time of the turn, in ms since the epoch.
     pub now_ms: i64,
+    /// When the core went to sleep, in ns since the epoch; 0 while it is awake.
+    asleep_since_ns: i64,
     /// A fast clock for durations.
     pub clock: Clock,
     epoll: OwnedFd,
@@ -135,6 +137,12 @@ pub struct Core {
     spare_buffers: Vec<Vec<u8>>,
     to_flush: Vec<ClientKey>,
     to_resume: Vec<ClientKey>,
+    /// Clients whose input buffer may be larger than what is in it.
+    keep_input: Vec<ClientKey>,
+    /// Bytes that may be owed to a normal client at once.
+    most_unsent: usize,
+    /// Bytes owed to a client from which on it is not served.
+    paused_unsent: usize,
     /// The log, once all that was logged before is read.
     log: Option<Log>,
     /// The reading of the data, while it goes on.
@@ -202,6 +210,7 @@ impl Core {
             command_stats: registry().all().iter().map(|_| CommandStats::default()).collect(),
             latency_events: LatencyEvents::default(),
             now_ms: now_ms(),
+            asleep_since_ns: 0,
             clock: Clock::new(),
             epoll,
             listeners,
@@ -211,6 +220,9 @@ impl Core {
             spare_buffers: Vec::new(),
             to_flush: Vec::new(),
             to_resume: Vec::new(),
+            keep_input: Vec::new(),
+            most_unsent: usize::MAX,
+            paused_unsent: serve::PAUSED_UNSENT,
             log: None,
             loading: None,
             waiting: Waiting::default(),
@@ -237,7 +249,9 @@ impl Core {
             lone: Lone::default(),
             process,
         };
+        core.counters.since = core.clock.raw();
         core.update_observed();
+        core.take_output_limits();
         Ok(core)
     }
 
@@ -269,7 +283,8 @@ impl Core {
         if mailbox.sleep() {
             let pause_ends_ms = self.pause.map_or(i64::MAX, |pause| pause.until_ms);
             let next_ms = self.waiting.next_deadline_ms().unwrap_or(i64::MAX).min(self.next_tick_ms).min(pause_ends_ms);
-            let timeout_ms = (next_ms - now_ms()).clamp(0, 1000);
+            self.asleep_since_ns = now_ns();
+            let timeout_ms = (next_ms - self.asleep_since_ns / 1_000_000).clamp(0, 1000);
             let held_ns = self.sync_is_held_ns().map_or(i64::MAX, |left_ns| left_ns as i64);
             let rest_ns = rest_ns.map_or(i64::MAX, |rest_ns| rest_ns as i64);
             self.poll(events, (timeout_ms * 1_000_000).min(held_ns).min(rest_ns));
@@ -289,14 +304,20 @@ impl Core {
     /// Looks at the time.
     #[inline]
     fn begin_turn(&mut self) {
+        let now_ns = now_ns();
+        if self.asleep_since_ns != 0 {
+            self.counters.idle_ns += (now_ns - self.asleep_since_ns).max(0) as u64;
+            self.asleep_since_ns = 0;
+        }
         // The time of a log's records never goes back.
-        self.now_ms = now_ms().max(self.now_ms);
+        self.now_ms = (now_ns / 1_000_000).max(self.now_ms);
         self.end_pause_in_time();
     }
 
     /// One turn.
     fn turn(&mut self, events: &[epoll::Event]) {
         self.begin_turn();
+        self.counters.turns += 1;
         self.take_messages();
         self.take_events(events);
         self.end_overdue_waiting();

@@ -191,23 +191,19 @@ impl Core {
     ) -> Outcome {
         self.counters.shard_commands += 1;
         let dirty_before = self.shard.keys.stats.dirty;
-        let error = match self.prepare_script(command, args) {
-            Err(error) => {
+        let (error, refused) = match self.prepare_script(command, args) {
+            Err(Unprepared { error, refused }) => {
                 Reply::new(out, call.protocol).error(&error);
                 self.count_error(&error);
-                Some(error)
+                (Some(error), refused)
             }
-            Ok((engine, prepared)) => self.run_script(&engine, prepared, args, call, caller, out),
+            Ok((engine, prepared)) => (self.run_script(&engine, prepared, args, call, caller, out), false),
         };
-        Outcome { changes: self.shard.keys.stats.dirty - dirty_before, error, wait: None, logged: None }
+        Outcome { changes: self.shard.keys.stats.dirty - dirty_before, error, refused, wait: None, logged: None }
     }
 
     /// Finds what is to run, and refuses what may not.
-    fn prepare_script(
-        &mut self,
-        command: ScriptCommand,
-        args: Args<'_>,
-    ) -> Result<(Rc<Engine>, Prepared), CommandError> {
+    fn prepare_script(&mut self, command: ScriptCommand, args: Args<'_>) -> Result<(Rc<Engine>, Prepared), Unprepared> {
         // What is to be called is looked for first, but for a script, of which only the digest's length is.
         let function = match command {
             ScriptCommand::Call { .. } => {
@@ -217,7 +213,7 @@ impl Core {
                 Some(Found::Function(name.to_owned(), flags))
             }
             ScriptCommand::EvalDigest { .. } if args.at(1).len() != Digest::HEX_LEN => {
-                return Err(CommandError::NO_SCRIPT);
+                return Err(CommandError::NO_SCRIPT.into());
             }
             _ => None,
         };
@@ -228,8 +224,8 @@ impl Core {
         let most = args.len() - 3;
         let keys = match usize::try_from(keys) {
             Ok(keys) if keys <= most => keys,
-            Ok(_) => return Err(CommandError::new("ERR Number of keys can't be greater than number of args")),
-            Err(_) => return Err(CommandError::new("ERR Number of keys can't be negative")),
+            Ok(_) => return Err(CommandError::new("ERR Number of keys can't be greater than number of args").into()),
+            Err(_) => return Err(CommandError::new("ERR Number of keys can't be negative").into()),
         };
         let found = match (function, command) {
             (Some(function), _) => function,
@@ -250,22 +246,22 @@ impl Core {
         let may_write = !flags.contains(ScriptFlags::NO_WRITES);
         if has_flags {
             if flags.contains(ScriptFlags::NO_CLUSTER) && !self.process.options.cross_slot {
-                return Err(CommandError::new("ERR Can not run script on cluster, 'no-cluster' flag is set."));
+                return Err(CommandError::new("ERR Can not run script on cluster, 'no-cluster' flag is set.").into());
             }
             if may_write && command.is_read_only() {
-                return Err(CommandError::new("ERR Can not execute a script with write flag using *_ro command."));
+                return Err(
+                    CommandError::new("ERR Can not execute a script with write flag using *_ro command.").into()
+                );
             }
             if may_write && !flags.contains(ScriptFlags::ALLOW_OOM) && !has_room {
-                return Err(CommandError::new(
-                    "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'",
-                ));
+                return Err(Unprepared { error: CommandError::OUT_OF_MEMORY, refused: true });
             }
         }
         if may_write
             && has_flags
             && let Some(error) = self.log_trouble()
         {
-            return Err(error);
+            return Err(Unprepared { error, refused: true });
         }
         let prepared = Prepared {
             found,
@@ -477,6 +473,19 @@ pub enum Kill {
     HasWritten,
     /// What runs is of this kind.
     Other(ScriptKind),
+}
+
+/// Why nothing is to run.
+struct Unprepared {
+    error: CommandError,
+    /// Whether the state of the server is the reason, which Redis looks at before it executes anything.
+    refused: bool,
+}
+
+impl From<CommandError> for Unprepared {
+    fn from(error: CommandError) -> Unprepared {
+        Unprepared { error, refused: false }
+    }
 }
 
 /// What is to run, and what it may do.

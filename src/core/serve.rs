@@ -30,10 +30,13 @@ const MAX_INPUT: usize = 2 << 30;
 const KEPT_RANGES: usize = 64 << 10;
 
 /// A client with this many bytes unsent is not served until it has read.
-const PAUSED_UNSENT: usize = 64 << 20;
+pub(super) const PAUSED_UNSENT: usize = 64 << 20;
 
 /// A client with this many replies outstanding is not served until some came.
 const PAUSED_PIECES: usize = 8192;
+
+/// A half request's buffer is cut to its size after so many ms without more, as by Redis's `clientsCron`.
+const IDLE_INPUT_MS: i64 = 2000;
 
 /// A paused client is served again below these.
 pub(super) const RESUMED_UNSENT: usize = PAUSED_UNSENT / 2;
@@ -115,6 +118,10 @@ impl Core {
                     .map(|(_, len)| len);
             if let Ok(len @ 1..) = received {
                 self.note_input(key, len);
+                if input.len() > self.configuration.client_query_buffer_limit && self.is_request_too_long(key, &input) {
+                    self.end_for_input(key);
+                    return true;
+                }
                 let consumed = self.serve(key, &input);
                 consume(&mut input, consumed);
             }
@@ -145,11 +152,61 @@ impl Core {
     }
 
     fn check_input(&mut self, key: ClientKey) {
-        let limit = self.configuration.client_query_buffer_limit.min(MAX_INPUT);
-        if self.clients.get(key).is_some_and(|client| client.input.len() > limit) {
-            self.counters.query_limit_disconnections += 1;
-            self.close(key);
+        if self.clients.get(key).is_some_and(|client| !client.input.is_empty()) {
+            self.check_kept_input(key);
         }
+    }
+
+    /// Sees to input that waits: for the rest of its request, or for the client to go on.
+    #[cold]
+    fn check_kept_input(&mut self, key: ClientKey) {
+        let Some(client) = self.clients.get_mut(key) else { return };
+        if client.input.len() > self.configuration.client_query_buffer_limit.min(MAX_INPUT) {
+            self.end_for_input(key);
+        } else if !client.keeps_input {
+            client.keeps_input = true;
+            self.keep_input.push(key);
+        }
+    }
+
+    /// Ends the connection of a client whose input passes the limit.
+    #[cold]
+    fn end_for_input(&mut self, key: ClientKey) {
+        self.counters.query_limit_disconnections += 1;
+        self.close(key);
+    }
+
+    /// Whether the first request in `input`, which is longer than the limit for it, is too long itself; otherwise others
+    /// follow it, and it is to be executed.
+    #[cold]
+    fn is_request_too_long(&mut self, key: ClientKey, input: &[u8]) -> bool {
+        let limit = self.configuration.client_query_buffer_limit;
+        let max_bulk_len = self.configuration.settings.proto_max_bulk_len;
+        let Some(client) = self.clients.get_mut(key) else { return false };
+        let limits = Limits { max_bulk_len, authenticated: client.authenticated };
+        let framed = wire::frame(input, &mut client.progress, limits);
+        // It is split anew when it is served.
+        client.progress.reset();
+        match framed {
+            Framed::Request(len) => len > limit,
+            Framed::Incomplete => true,
+            Framed::Broken(_) => false,
+        }
+    }
+
+    /// Gives back what buffers of half requests have beyond these, where nothing more has come for some time.
+    pub(super) fn shrink_idle_input(&mut self) {
+        let now_ms = self.now_ms;
+        let clients = &mut self.clients;
+        self.keep_input.retain(|&key| {
+            let Some(client) = clients.get_mut(key) else { return false };
+            let is_idle = now_ms - client.active_ms > IDLE_INPUT_MS;
+            if is_idle {
+                client.input.shrink_to_fit();
+            }
+            client.keeps_input = !is_idle && !client.input.is_empty();
+            client.keeps_input
+        });
     }
 
     /// Serves clients that waited and may go on.
@@ -330,10 +387,12 @@ impl Core {
                     }
                     owed = client.pieces.len();
                     if client.pieces.len() >= PAUSED_PIECES
-                        || client.unsent() >= PAUSED_UNSENT
+                        || client.unsent() >= self.paused_unsent
                         || client.reckoned_owed() >= PAUSED_UNSENT
                     {
                         client.paused = true;
+                        // What it has sent besides is not executed, as in Redis.
+                        client.closing |= client.is_over_limit(self.most_unsent);
                     }
                     if client.waiting || client.paused || client.closing {
                         return index + 1;

@@ -51,6 +51,7 @@ struct Shared {
 struct Answer {
     encoded: Vec<u8>,
     error: Option<CommandError>,
+    refused: bool,
 }
 
 impl Core {
@@ -122,9 +123,16 @@ impl Core {
             key,
             move |core| calls[core.number].as_ref().map(|call| core.execute_call(shared, call.as_args())),
             move |core, answers: Vec<Option<Answer>>, reply| {
-                if let Some(error) = answers.iter().flatten().find_map(|answer| answer.error.as_ref()) {
+                let failed =
+                    answers.iter().flatten().find_map(|answer| answer.error.as_ref().zip(Some(answer.refused)));
+                if let Some((error, refused)) = failed {
                     core.count_error(error);
-                    core.command_stats[command.index].failed += 1;
+                    let stats = &mut core.command_stats[command.index];
+                    if refused {
+                        stats.take_back()
+                    } else {
+                        stats.failed += 1
+                    }
                     return reply.error(error);
                 }
                 match merge {
@@ -145,7 +153,7 @@ impl Core {
     fn execute_call(&mut self, shared: Shared, args: Args<'_>) -> Answer {
         let Shared { command, database, protocol, no_touch, client, is_tracked } = shared;
         let mut encoded = Vec::new();
-        let Run::Shard(shard_command) = command.run else { return Answer { encoded, error: None } };
+        let Run::Shard(shard_command) = command.run else { return Answer { encoded, error: None, refused: false } };
         let call = Call { database, slot: None, now_ms: self.now_ms, protocol, may_wait: false };
         self.shard.keys.no_touch = no_touch;
         let outcome = self.execute_logged(command, shard_command, args, call, &mut encoded);
@@ -154,7 +162,7 @@ impl Core {
         if is_tracked {
             self.note_reads(client, command, args);
         }
-        Answer { encoded, error: outcome.error }
+        Answer { encoded, error: outcome.error, refused: outcome.refused }
     }
 }
 
@@ -203,7 +211,7 @@ mod tests {
 
     #[test]
     fn values_come_in_the_order_of_the_keys() {
-        let answer = |text: &str| Some(Answer { encoded: text.into(), error: None });
+        let answer = |text: &str| Some(Answer { encoded: text.into(), error: None, refused: false });
         let answers = [answer("*2\r\n$4\r\na\r\nb\r\n$-1\r\n"), None, answer("*3\r\n$0\r\n\r\n_\r\n$2\r\n\r\n\r\n")];
         let mut out = Vec::new();
         write_values(&[2, 0, 2, 2, 0], &answers, &mut Reply::new(&mut out, Protocol::Resp2));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Core;
-use super::client::ClientKey;
+use super::client::{ClientKey, UNCOUNTED_OUTPUT};
 use super::counters::Sample;
 use super::loading::Loading;
 use crate::configuration::OutputClass;
@@ -73,14 +73,46 @@ impl Core {
         while self.shard.keys.has_remains() && in_time(self) {
             self.shard.keys.reclaim(STEP);
         }
-        while self.expiring && in_time(self) {
-            self.sweep();
+        if self.expiring {
+            let start = self.clock.raw();
+            while self.expiring && in_time(self) {
+                self.sweep();
+            }
+            self.note_latency_since("expire-cycle", start);
         }
         while self.has_checkpoint_work() && in_time(self) && self.advance_checkpoint() {}
         while self.tracked.has_work() && in_time(self) {
             self.tracked.reads.reclaim(STEP);
             self.limit_reads(STEP);
         }
+    }
+
+    /// Has `LATENCY` know how long something took that began at `start` of the core's clock, if it took long.
+    fn note_latency_since(&mut self, event: &'static str, start: u64) {
+        if self.configuration.latency_monitor_threshold_ms > 0 {
+            let duration_ns = self.clock.delta_as_nanos(start, self.clock.raw());
+            self.note_latency(event, duration_ns / 1_000_000);
+        }
+    }
+
+    fn note_latency(&mut self, event: &'static str, duration_ms: u64) {
+        let threshold_ms = self.configuration.latency_monitor_threshold_ms;
+        if threshold_ms > 0 && duration_ms >= threshold_ms {
+            self.latency_events.record(event, self.now_ms / 1000, duration_ms);
+        }
+    }
+
+    /// Has `LATENCY` know what took longest since the last tick of evictions, writes and syncs, if it took long.
+    fn note_background_latency(&mut self) {
+        let evictions = self.shard.take_longest_eviction();
+        self.note_latency("eviction-cycle", evictions.as_millis() as u64);
+        let Some(log) = &mut self.log else { return };
+        let longest = log.writer.take_longest();
+        let alone = if log.checkpoints.is_busy() { "aof-write-active-child" } else { "aof-write-alone" };
+        self.note_latency("aof-write", longest.write_ms.max(longest.write_beside_sync_ms));
+        self.note_latency(alone, longest.write_ms);
+        self.note_latency("aof-write-pending-fsync", longest.write_beside_sync_ms);
+        self.note_latency("aof-fsync-always", longest.awaited_sync_ms);
     }
 
     /// Looks for expired keys once; goes on in the next turns while it finds many.
@@ -100,7 +132,15 @@ impl Core {
             commands: self.counters.commands,
             bytes_in: self.counters.bytes_in,
             bytes_out: self.counters.bytes_out,
+            turns: self.counters.turns,
+            busy_ns: self.busy_ns(),
         });
+    }
+
+    /// Nanoseconds spent in turns: all that were not spent waiting for the next one.
+    pub fn busy_ns(&self) -> u64 {
+        let all_ns = self.clock.delta_as_nanos(self.counters.since, self.clock.raw());
+        all_ns.saturating_sub(self.counters.idle_ns)
     }
 
     /// Work of every tenth of a second.
@@ -130,8 +170,10 @@ impl Core {
                     break;
                 }
             }
+            self.note_latency_since("expire-cycle", start);
         }
         self.shard.evict_in_turn(self.now_ms);
+        self.note_background_latency();
         self.after_command(None);
         self.tick_log();
         self.check_tracking_limit();
@@ -141,6 +183,7 @@ impl Core {
 
     /// Ends connections that have been idle too long, or that let too much output pile up.
     pub(super) fn look_after_clients(&mut self) {
+        self.shrink_idle_input();
         let in_ms = |seconds: u64| i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
         let timeout_ms = in_ms(self.configuration.timeout_s);
         let configuration = Arc::clone(&self.configuration);
@@ -158,7 +201,8 @@ impl Core {
             // What a monitor or a subscriber is sent does not depend on what it reads; another client is paused.
             let class = client.output_class();
             let limit = configuration.output_limit(class);
-            let unsent = client.unsent() as u64;
+            let uncounted = if class == OutputClass::Normal { UNCOUNTED_OUTPUT } else { 0 };
+            let unsent = client.unsent().saturating_sub(uncounted) as u64;
             if limit.soft_bytes > 0 && unsent > limit.soft_bytes {
                 let since = *client.over_soft_limit_since_ms.get_or_insert(now_ms);
                 if now_ms - since > in_ms(limit.soft_seconds) {

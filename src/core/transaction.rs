@@ -23,7 +23,7 @@ use super::script::beside::busy_error;
 use super::tracking::Mode;
 use super::waiting::Place;
 use crate::commands::{mode_after, selected_database};
-use crate::registry::{Registered, Run, Slots};
+use crate::registry::{Registered, Run, Slots, registry};
 
 /// Room of a queue that is kept for the next transaction: for words in bytes, and for how many.
 const KEPT_BYTES: usize = 16 << 10;
@@ -402,8 +402,19 @@ impl Core {
         client.waiting = client.gathers();
         client.end_execution();
         self.count_error(&error);
+        if !execution.begun {
+            self.note_refused_execution();
+        }
         self.want_flush(key);
         self.want_resume(key);
+    }
+
+    /// Notes that an `EXEC`, which was counted when it closed the transaction, is refused.
+    #[cold]
+    fn note_refused_execution(&mut self) {
+        if let Some(exec) = registry().get(b"exec") {
+            self.command_stats[exec.index].take_back();
+        }
     }
 
     /// Executes a part of a transaction on the core that owns its keys.
@@ -464,6 +475,7 @@ impl Core {
         });
         if let Some(error) = &refusal {
             self.count_error(error);
+            self.note_refused_execution();
         }
         let Some(client) = self.clients.get_mut(key) else { return false };
         let protocol = client.protocol;

@@ -412,17 +412,26 @@ fn reply_members<'m>(
     count: usize,
     with_scores: bool,
 ) {
+    begin_members(reply, count, with_scores);
     if !with_scores {
-        reply.array(count);
         members.for_each(|(member, _)| reply_member(reply, member));
-    } else if reply.is_resp3() {
-        reply.array(count);
-        members.for_each(|pair| reply_pair(reply, pair));
     } else {
-        reply.array(count * 2);
-        for (member, score) in members {
-            reply_member(reply, member);
-            reply.double(score);
-        }
+        members.for_each(|pair| reply_scored(reply, pair));
     }
+}
+
+/// Begins the reply of `count` members.
+fn begin_members(reply: &mut Reply<'_>, count: usize, with_scores: bool) {
+    let is_flat = with_scores && !reply.is_resp3();
+    reply.array(if is_flat { count.saturating_mul(2) } else { count });
+}
+
+/// A member and its score: behind it in RESP2, in a pair in RESP3.
+#[inline]
+fn reply_scored(reply: &mut Reply<'_>, (member, score): (Element<'_>, f64)) {
+    if reply.is_resp3() {
+        reply.array(2);
+    }
+    reply_member(reply, member);
+    reply.double(score);
 }

@@ -95,10 +95,23 @@ struct Write {
     /// The position of the log behind it.
     end: u64,
     started_ms: i64,
+    /// Whether a sync was under way then.
+    beside_sync: bool,
     /// Bytes of memory that it takes.
     capacity: usize,
     /// Its bytes, while it waits to be tried again; otherwise the disk has them.
     failed: Option<Vec<u8>>,
+}
+
+/// How long what the disk does took at the most, until the core saw that it had ended; in ms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Longest {
+    /// A write with no sync under way.
+    pub write_ms: u64,
+    /// A write that began while a sync was under way.
+    pub write_beside_sync_ms: u64,
+    /// A sync that replies wait for.
+    pub awaited_sync_ms: u64,
 }
 
 /// A round of syncs under way.
@@ -144,6 +157,7 @@ pub struct Writer<D: Disk> {
     unsynced_since_ms: Option<i64>,
     is_overdue: bool,
     delayed_syncs: u64,
+    longest: Longest,
     /// A position at which a segment has to begin.
     rotate_at: Option<u64>,
     trouble: Option<Trouble>,
@@ -183,6 +197,7 @@ impl<D: Disk> Writer<D> {
             unsynced_since_ms: None,
             is_overdue: false,
             delayed_syncs: 0,
+            longest: Longest::default(),
             rotate_at: None,
             trouble: None,
             refused: 0,
@@ -240,6 +255,11 @@ impl<D: Disk> Writer<D> {
     /// How often acknowledgements had to wait for a sync that took too long.
     pub fn delayed_syncs(&self) -> u64 {
         self.delayed_syncs
+    }
+
+    /// What took longest since this was asked last.
+    pub fn take_longest(&mut self) -> Longest {
+        std::mem::take(&mut self.longest)
     }
 
     /// What stands in the way of writing.
@@ -336,7 +356,8 @@ impl<D: Disk> Writer<D> {
         }
         self.unsynced_since_ms.get_or_insert(now_ms);
         let (len, capacity) = (bytes.len(), bytes.capacity());
-        self.write = Some(Write { len, done: 0, end, started_ms: now_ms, capacity, failed: None });
+        let beside_sync = self.sync.is_some();
+        self.write = Some(Write { len, done: 0, end, started_ms: now_ms, beside_sync, capacity, failed: None });
         self.disk.write(&self.segment.file, self.segment.len, bytes, 0);
     }
 
@@ -369,7 +390,7 @@ impl<D: Disk> Writer<D> {
         while let Some(completion) = self.disk.next_completion() {
             match completion {
                 Completion::Write(bytes, result) => self.end_write(bytes, result, now_ms),
-                Completion::Sync(result) => self.end_sync(result),
+                Completion::Sync(result) => self.end_sync(result, now_ms),
             }
         }
         self.start(now_ms);
@@ -412,6 +433,10 @@ impl<D: Disk> Writer<D> {
                     self.trouble = None;
                 }
                 if write.done == write.len {
+                    let longest = &mut self.longest;
+                    let longest_ms =
+                        if write.beside_sync { &mut longest.write_beside_sync_ms } else { &mut longest.write_ms };
+                    *longest_ms = (*longest_ms).max((now_ms - write.started_ms).max(0) as u64);
                     self.segment.len += write.len as u64;
                     self.written = write.end;
                     self.write = None;
@@ -450,8 +475,12 @@ impl<D: Disk> Writer<D> {
         self.retry_ms = now_ms + RETRY_MS;
     }
 
-    fn end_sync(&mut self, result: Result<(), DiskError>) {
+    fn end_sync(&mut self, result: Result<(), DiskError>, now_ms: i64) {
         let Some(sync) = self.sync.take() else { return };
+        if self.durability == Durability::Always {
+            let took_ms = (now_ms - self.sync_started_ms).max(0) as u64;
+            self.longest.awaited_sync_ms = self.longest.awaited_sync_ms.max(took_ms);
+        }
         match result {
             Ok(()) => self.synced = sync.position,
             Err(error) => {

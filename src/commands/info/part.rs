@@ -42,6 +42,9 @@ pub struct Part {
     pub databases: Vec<DatabasePart>,
     /// Counters of each command; empty unless they were asked for.
     pub commands: Vec<CommandStats>,
+    /// Nanoseconds spent on commands, and in turns.
+    pub command_ns: u64,
+    pub busy_ns: u64,
     /// Connections.
     pub clients: usize,
     /// Connections that subscribe to something.
@@ -78,6 +81,13 @@ impl Part {
             keys: core.shard.keys.stats,
             databases: databases(core),
             commands: if with_commands { core.command_stats.clone() } else { Vec::new() },
+            command_ns: core
+                .command_stats
+                .iter()
+                .map(|stats| stats.total_ns)
+                .sum::<u64>()
+                .saturating_sub(core.counters.nested_ns),
+            busy_ns: core.busy_ns(),
             clients: core.clients.iter().count(),
             blocked: core.waiting.len(),
             blocked_with_timeout: core.waiting.with_timeout(),
@@ -123,6 +133,8 @@ impl Part {
             for (sum, own) in all.commands.iter_mut().zip(&part.commands) {
                 sum.merge(own);
             }
+            all.command_ns += part.command_ns;
+            all.busy_ns += part.busy_ns;
             all.clients += part.clients;
             all.subscribers += part.subscribers;
             all.client_bytes += part.client_bytes;

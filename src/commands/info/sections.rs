@@ -231,6 +231,19 @@ fn stats(lines: &mut Lines, core: &Core, all: &Part, parts: &[Part]) {
         // Every core knows them all.
         ("tracking_total_prefixes", core.tracked.prefixes.len()),
     ]);
+    let (mut turns, mut busy_ns) = (0.0, 0.0);
+    for part in parts {
+        let (turns_per_s, busy_ns_per_s) = part.counters.rates.turns_per_second();
+        turns += turns_per_s;
+        busy_ns += busy_ns_per_s;
+    }
+    lines.add_all(&[
+        ("eventloop_cycles", counters.turns),
+        ("eventloop_duration_sum", all.busy_ns / 1000),
+        ("eventloop_duration_cmd_sum", all.command_ns / 1000),
+        ("instantaneous_eventloop_cycles_per_sec", turns.round() as u64),
+        ("instantaneous_eventloop_duration_usec", if turns > 0.0 { (busy_ns / 1000.0 / turns) as u64 } else { 0 }),
+    ]);
 }
 
 fn subscriptions(lines: &mut Lines, core: &Core) {

@@ -14,6 +14,7 @@ use crate::commands::{Flow, Request, Run as ServerRun, runs_in_scripts, selected
 use crate::core::Core;
 use crate::core::client::ClientKey;
 use crate::core::execute::Caller;
+use crate::core::slow_log::SlowEntry;
 use crate::registry::{Found, Registered, Run, Slots, registry};
 
 /// What a script may do, and for whom.
@@ -93,7 +94,10 @@ impl ScriptHost<'_> {
             Run::Shard(_) => {
                 let call = Call { slot, protocol, ..self.script.call };
                 let start = self.now;
-                self.now = self.core.execute_on_shard(command, args, call, self.script.caller, start, reply).end;
+                let executed = self.core.execute_on_shard(command, args, call, self.script.caller, start, reply);
+                self.core.counters.nested_ns += self.core.clock.delta_as_nanos(start, executed.end);
+                self.now = executed.end;
+                self.log_slow(executed.slow);
             }
             Run::Server(handler) => self.run_on_server(command, handler, args, protocol, reply)?,
             Run::Script(_) | Run::Container => return Err(NOT_ALLOWED),
@@ -218,10 +222,23 @@ impl ScriptHost<'_> {
 
     fn note_server_call(&mut self, command: &'static Registered, args: Args<'_>, failed: bool) {
         let end = self.core.clock.raw();
-        self.core.note_call(command, args, self.now, end, failed);
+        let slow = self.core.note_call(command, args, self.now, end, failed);
+        self.core.counters.nested_ns += self.core.clock.delta_as_nanos(self.now, end);
         self.now = end;
+        self.log_slow(slow);
+    }
+
+    /// Adds an entry to the slow log, if there is one, as of a client without an address.
+    fn log_slow(&mut self, entry: Option<SlowEntry>) {
+        if let Some(mut entry) = entry {
+            entry.client = NO_ADDRESS.to_owned();
+            self.core.log_slow(entry, ClientKey::SCRIPT);
+        }
     }
 }
+
+/// How Redis shows a client that has no address, as that in whose name scripts call commands.
+const NO_ADDRESS: &str = "?:0";
 
 const NOT_ALLOWED: CommandError = CommandError::NOT_FROM_SCRIPTS;
 

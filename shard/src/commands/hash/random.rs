@@ -6,7 +6,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use super::{Args, reply_element};
-use crate::context::Context;
+use crate::context::{Context, ReplyLimit};
 use crate::error::{CommandError, CommandResult};
 use crate::hash::Hash;
 use crate::number::parse_i64;
@@ -39,7 +39,7 @@ pub(super) fn hrandfield(context: &mut Context<'_>, args: Args<'_>) -> CommandRe
     if with_values && count.unsigned_abs() > i64::MAX as u64 / 2 {
         return Err(CommandError::new("ERR value is out of range"));
     }
-    let reply_max = context.keys.settings.proto_max_bulk_len;
+    let limit = context.reply_limit();
     let mut random = choices(context);
     let hash = context.keys.find_hash_of_live(args.at(1))?;
     let mut answer = Answer { reply: &mut context.reply, with_values };
@@ -48,7 +48,7 @@ pub(super) fn hrandfield(context: &mut Context<'_>, args: Args<'_>) -> CommandRe
             answer.begin(0);
             Ok(())
         }
-        Some(hash) if count < 0 => repeated(hash, count.unsigned_abs(), reply_max, &mut random, &mut answer),
+        Some(hash) if count < 0 => repeated(hash, count.unsigned_abs(), limit, &mut random, &mut answer),
         Some(hash) => {
             distinct(hash, usize::try_from(count).unwrap_or(usize::MAX), &mut random, &mut answer);
             Ok(())
@@ -88,18 +88,20 @@ impl Answer<'_, '_> {
 ///
 /// # Errors
 ///
-/// When the reply grows past `reply_max` bytes: any client may ask for more than there is memory.
+/// When the reply grows past `limit`.
 fn repeated(
     hash: Hash<'_>,
     count: u64,
-    reply_max: usize,
+    limit: ReplyLimit,
     random: &mut SmallRng,
     answer: &mut Answer<'_, '_>,
 ) -> CommandResult {
+    let fields = usize::try_from(count).unwrap_or(usize::MAX);
+    limit.check_elements(fields)?;
     let packed = hash.is_packed().then(|| pairs(hash));
     let start = answer.reply.mark();
-    answer.begin(usize::try_from(count).unwrap_or(usize::MAX));
-    for _ in 0..count {
+    answer.begin(fields);
+    for _ in 0..fields {
         let chosen = match &packed {
             Some(packed) => packed.get(random.random_range(0..packed.len().max(1))).copied(),
             None => hash.random(|below| random.random_range(0..below)),
@@ -107,9 +109,7 @@ fn repeated(
         if let Some(pair) = chosen {
             answer.put(pair);
         }
-        if answer.reply.mark() - start > reply_max {
-            return Err(CommandError::new("ERR value is out of range"));
-        }
+        limit.check(answer.reply.mark() - start)?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::args::{Args, OwnedArgs};
 use crate::commands::set::reply_member;
-use crate::context::Context;
+use crate::context::{Context, ReplyLimit};
 use crate::entry::Kind;
 use crate::error::{CommandError, CommandResult};
 use crate::events::Class;
@@ -21,9 +21,6 @@ const KEEP_FACTOR: usize = 5;
 
 /// Up to a third of a large set is chosen member by member, more in one pass over all of them.
 const PASS_FACTOR: usize = 3;
-
-/// Fewest bytes of a member in a reply.
-const REPLY_BYTES_MIN: u64 = 6;
 
 /// A generator for one call, which can be used while the keys are borrowed.
 fn generator(context: &mut Context<'_>) -> SmallRng {
@@ -161,14 +158,14 @@ pub(super) fn srandmember(context: &mut Context<'_>, args: Args<'_>) -> CommandR
 fn choose_many(context: &mut Context<'_>, key: &[u8], count: i64) -> CommandResult {
     let mut random = generator(context);
     let mut below = |bound| random.random_range(0..bound);
-    let reply_bytes_max = context.keys.settings.proto_max_bulk_len;
+    let limit = context.reply_limit();
     let Some(set) = context.keys.find_kind(key, Kind::Set)?.and_then(SetRef::new) else {
         context.reply.array(0);
         return Ok(());
     };
     let reply = &mut context.reply;
     if count < 0 {
-        return choose_repeatedly(reply, set, count.unsigned_abs(), reply_bytes_max, below);
+        return choose_repeatedly(reply, set, count.unsigned_abs(), limit, below);
     }
     let size = set.len();
     let count = usize::try_from(count).unwrap_or(usize::MAX).min(size);
@@ -204,14 +201,11 @@ fn choose_repeatedly(
     reply: &mut Reply<'_>,
     set: SetRef<'_>,
     count: u64,
-    reply_bytes_max: usize,
+    limit: ReplyLimit,
     mut below: impl FnMut(usize) -> usize,
 ) -> CommandResult {
-    let too_long = || CommandError::new("ERR value is out of range, the reply would exceed proto-max-bulk-len");
-    let members = usize::try_from(count).map_err(|_| too_long())?;
-    if count.saturating_mul(REPLY_BYTES_MIN) > reply_bytes_max as u64 {
-        return Err(too_long());
-    }
+    let members = usize::try_from(count).unwrap_or(usize::MAX);
+    limit.check_elements(members)?;
     let start = reply.mark();
     reply.array(members);
     // A packed set has to be walked for each member: once is enough when many are wanted.
@@ -222,9 +216,7 @@ fn choose_repeatedly(
         if let Some(member) = member {
             reply_member(reply, member);
         }
-        if reply.mark() - start > reply_bytes_max {
-            return Err(too_long());
-        }
+        limit.check(reply.mark() - start)?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use rand::RngExt;
 
-use super::{reply_member, reply_members};
+use super::{begin_members, reply_member, reply_members, reply_scored};
 use crate::args::Args;
 use crate::commands::scan_options::ScanOptions;
 use crate::context::Context;
@@ -121,6 +121,7 @@ pub(super) fn zrandmember(context: &mut Context<'_>, args: Args<'_>) -> CommandR
     // The ranks are chosen while the set is not borrowed; it is the same set afterwards.
     let chosen = (count > 0).then(|| rand::seq::index::sample(&mut context.keys.random, len, wanted));
     let mut random = context.keys.random.clone();
+    let limit = context.reply_limit();
     let Some(set) = context.keys.peek(key).map(SortedSetRef::of) else { return Ok(()) };
     let pairs: Vec<(Element<'_>, f64)> = match set {
         SortedSetRef::Packed(_) => set.all().collect(),
@@ -133,8 +134,18 @@ pub(super) fn zrandmember(context: &mut Context<'_>, args: Args<'_>) -> CommandR
     match chosen {
         Some(ranks) => reply_members(&mut context.reply, ranks.into_iter().filter_map(at), wanted, with_scores),
         None => {
-            let picks = (0..wanted).filter_map(|_| at(random.random_range(0..len)));
-            reply_members(&mut context.reply, picks, wanted, with_scores);
+            limit.check_elements(wanted)?;
+            let start = context.reply.mark();
+            begin_members(&mut context.reply, wanted, with_scores);
+            for _ in 0..wanted {
+                let Some(pair) = at(random.random_range(0..len)) else { continue };
+                if with_scores {
+                    reply_scored(&mut context.reply, pair);
+                } else {
+                    reply_member(&mut context.reply, pair.0);
+                }
+                limit.check(context.reply.mark() - start)?;
+            }
             context.keys.random = random;
         }
     }

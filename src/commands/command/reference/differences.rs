@@ -26,6 +26,15 @@ pub static DIFFERENCES: &[(&str, &str)] = &[
     ("object|refcount", "Always 1: values are not shared."),
     ("memory|usage", "Exact, however many `SAMPLES` are asked for."),
     ("scan", "Goes over the slots in order, from shard to shard, on a shard's port too; cursors have at most 52 bits."),
+    (
+        "hrandfield srandmember zrandmember",
+        "With a negative count, a reply that would be longer than `proto-max-bulk-len` is refused.",
+    ),
+    (
+        "latency|latest",
+        "Of Redis's events there are `command`, `fast-command`, `expire-cycle`, `eviction-cycle`, `aof-write` with its kinds, \
+         and `aof-fsync-always`.",
+    ),
     ("keys dbsize randomkey flushall flushdb swapdb", "Speaks for every shard, on a shard's port too."),
     (
         "eval eval_ro evalsha evalsha_ro fcall fcall_ro",
