@@ -10,8 +10,8 @@ use rand::{RngExt, SeedableRng};
 use ruvio_shard::log::Durability;
 use ruvio_shard::shard::Shard;
 
-use self::disk::{SimulatedDisk, Weather};
-use self::process::{Died, Entry, Fuse, Line, Process, execute, new_shard, recover};
+use self::disk::{Name, SimulatedDisk, Weather};
+use self::process::{Entry, Fuse, Line, Process, Stopped, execute, new_shard, recover};
 use crate::support::databases::call;
 
 const START_MS: i64 = 1_000_000;
@@ -111,6 +111,8 @@ struct Tally {
     renewals: u64,
     delayed: u64,
     power_cuts: u64,
+    /// Segments that were taken away.
+    missing: u64,
 }
 
 struct History {
@@ -167,8 +169,9 @@ impl History {
                     self.disk.set_weather(self.weather);
                     return process;
                 }
-                Err(Died) if self.random.random_bool(0.5) => self.cut_power(),
-                Err(Died) => self.disk.lose_process(),
+                Err(Stopped::Died) if self.random.random_bool(0.5) => self.cut_power(),
+                Err(Stopped::Died) => self.disk.lose_process(),
+                Err(Stopped::Refused(problem)) => panic!("seed {}: {problem}, though nothing is missing", self.seed),
             }
         }
         unreachable!("the process starts at last")
@@ -239,6 +242,7 @@ impl History {
         } else {
             self.disk.lose_process();
         }
+        self.check_missing(synced);
         let before = self.entries.clone();
         let process = self.start();
         let lost = &before[self.entries.len()..];
@@ -258,6 +262,29 @@ impl History {
             }
         }
         process
+    }
+
+    /// A start without a segment that held what was on stable storage, up to `synced`, is refused.
+    fn check_missing(&mut self, synced: u64) {
+        let names = self.disk.names();
+        let checkpoint = names.iter().rev().find_map(|name| match name {
+            Name::Checkpoint(position) => Some(*position),
+            _ => None,
+        });
+        for name in names {
+            let Name::Segment(start) = name else { continue };
+            if start >= synced || start < checkpoint.unwrap_or(0) {
+                continue;
+            }
+            let disk = self.disk.copy();
+            disk.remove(name);
+            self.tally.missing += 1;
+            let missing = format!("the segment at {start} is missing");
+            match recover(&disk, &mut Fuse(None)) {
+                Err(Stopped::Refused(problem)) if problem == missing => {}
+                other => panic!("seed {}: {missing}, and {:?}", self.seed, other.map(|(_, position)| position)),
+            }
+        }
     }
 
     fn run(mut self) -> Tally {
@@ -308,6 +335,7 @@ fn run_all(durability: Durability, is_calm: bool) -> Tally {
         all.renewals += tally.renewals;
         all.delayed += tally.delayed;
         all.power_cuts += tally.power_cuts;
+        all.missing += tally.missing;
     }
     all
 }
@@ -320,7 +348,8 @@ fn is_usual_run() -> bool {
 #[test]
 fn with_always_nothing_acknowledged_is_lost_whatever_the_disk_does() {
     let tally = run_all(Durability::Always, false);
-    let happened = [tally.refused, tally.lost, tally.checkpoints, tally.renewals, tally.power_cuts];
+    let happened =
+        [tally.refused, tally.lost, tally.checkpoints, tally.renewals, tally.power_cuts, tally.missing];
     assert!(!is_usual_run() || happened.iter().all(|count| *count > 10), "{tally:?}");
 }
 

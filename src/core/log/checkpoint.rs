@@ -306,6 +306,8 @@ fn write_image(
     Process::give_way();
     let path = directory.join("checkpoint.new");
     let written = write_parts(&path, parts, number, process).and_then(|bytes| {
+        // A checkpoint is of use only with the segment behind it, which had its name before.
+        data::sync_directory(directory)?;
         fs::rename(&path, data::checkpoint_path(directory, position))?;
         data::sync_directory(directory)?;
         Ok(bytes)
