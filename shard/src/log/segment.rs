@@ -1,7 +1,8 @@
 //! Reading a segment: its header, its records, and how it ends.
 
 use super::{
-    COMMANDS, HEADER_BYTES, MAGIC, MAX_BODY, RECORD_HEAD, Refusal, SEAL_BYTES, SEALED, SEALED_BODY, SYNCED, SYNCED_BODY, VERSION, checksum,
+    COMMANDS, HEADER_BYTES, MAGIC, MAX_BODY, RECORD_HEAD, Refusal, SEAL_BYTES, SEALED, SEALED_BODY, SYNCED,
+    SYNCED_BODY, VERSION, checksum,
 };
 use crate::args::{ArgRange, Args};
 

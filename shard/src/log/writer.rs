@@ -151,7 +151,7 @@ pub struct Writer<D: Disk> {
     acknowledged: u64,
     written: u64,
     synced: u64,
-    /// How far the log says of itself that it is synced.
+    /// How far the log says of itself that it is synced, or how far that need not be said.
     marked: u64,
     sync_started_ms: i64,
     /// Since when something is written that no sync under way covers.
@@ -513,7 +513,17 @@ impl<D: Disk> Writer<D> {
         }
     }
 
-    /// To be called ten times a second: syncs what is due, and tries again what failed.
+    /// Has the log say that all of it is synced, once nothing was added for a second after the sync. So what is damaged later is
+    /// no torn tail. Of the record itself nothing needs to be said.
+    fn mark_when_idle(&mut self, now_ms: i64) {
+        let is_idle = self.buffer.is_empty() && self.written == self.synced && !self.is_busy();
+        if is_idle && self.synced > self.marked && now_ms - self.sync_started_ms >= SYNC_EVERY_MS && self.has_room(0) {
+            self.buffer.synced(self.synced);
+            self.marked = self.buffer.end();
+        }
+    }
+
+    /// To be called ten times a second: syncs what is due, says so, and tries again what failed.
     pub fn tick(&mut self, now_ms: i64) {
         match self.trouble {
             Some(Trouble::Write { .. }) if now_ms >= self.retry_ms => {
@@ -535,6 +545,7 @@ impl<D: Disk> Writer<D> {
                     self.reserve(self.refused);
                 }
             }
+            None => self.mark_when_idle(now_ms),
             _ => {}
         }
         self.advance(now_ms);
@@ -549,20 +560,22 @@ impl<D: Disk> Writer<D> {
             && now_ms >= self.retry_ms
     }
 
-    /// Begins to renew the log: returns the position that a checkpoint is to be made of, now. What was not written up to
-    /// there is dropped, for the checkpoint has it. None when that cannot begin.
-    pub fn begin_renewal(&mut self, now_ms: i64) -> Option<u64> {
-        if !self.wants_renewal(now_ms) {
-            return None;
-        }
+    /// Begins to renew the log, which wants it: returns the position that a checkpoint is to be made of, now. What was not
+    /// written up to there is dropped, for the checkpoint has it. The error is that there is no file to go on in; then it is
+    /// tried again later.
+    pub fn begin_renewal(&mut self, now_ms: i64) -> Result<u64, DiskError> {
+        debug_assert!(self.wants_renewal(now_ms));
         self.next = None;
         // The checkpoint is of use only with the segment behind it, so that has its name before.
         let position = self.buffer.ended();
         let made = Next::reserve(&mut self.disk, 0, self.segment_bytes)
             .and_then(|mut next| next.name(&mut self.disk, position).map(|()| next.segment));
-        let Ok(segment) = made else {
-            self.postpone_renewal(now_ms);
-            return None;
+        let segment = match made {
+            Ok(segment) => segment,
+            Err(error) => {
+                self.postpone_renewal(now_ms);
+                return Err(error);
+            }
         };
         if let Some(Trouble::Write { error, .. }) = self.trouble {
             self.trouble = Some(Trouble::Broken { operation: "writing", error });
@@ -571,7 +584,7 @@ impl<D: Disk> Writer<D> {
         self.seals.clear();
         drop(self.buffer.take(Vec::new()));
         self.renewal = Some(Renewal { position, segment });
-        Some(position)
+        Ok(position)
     }
 
     fn postpone_renewal(&mut self, now_ms: i64) {

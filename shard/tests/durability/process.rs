@@ -6,7 +6,8 @@ use rand::{Rng, RngExt};
 use ruvio_shard::args::OwnedArgs;
 use ruvio_shard::image::{Block, Blocks};
 use ruvio_shard::log::{
-    DiskError, Durability, Ending, HEADER_BYTES, Header, Record, SEAL_BYTES, Segment, Start, Writer, is_proof_of_sync, seal,
+    DiskError, Durability, Ending, HEADER_BYTES, Header, Record, SEAL_BYTES, Segment, Start, Writer, is_proof_of_sync,
+    seal,
 };
 use ruvio_shard::settings::Settings;
 use ruvio_shard::shard::Shard;
@@ -183,7 +184,7 @@ impl Process {
         }
         let is_renewal = self.writer.wants_renewal(now_ms);
         let position = if is_renewal {
-            let Some(position) = self.writer.begin_renewal(now_ms) else { return };
+            let Ok(position) = self.writer.begin_renewal(now_ms) else { return };
             position
         } else if self.checkpoint_wanted && self.writer.buffer.is_empty() && !self.writer.is_broken() {
             let position = self.writer.buffer.end();

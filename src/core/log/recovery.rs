@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use rustix::fs::Advice;
-use ruvio_shard::log::{Ending, HEADER_BYTES, Header, Record, Refusal, Segment, is_proof_of_sync, records_behind, seal};
+use ruvio_shard::log::{
+    Ending, HEADER_BYTES, Header, Record, Refusal, Segment, is_proof_of_sync, records_behind, seal,
+};
 use ruvio_shard::settings::Settings;
 use ruvio_shard::shard::Shard;
 
