@@ -15,12 +15,11 @@ use super::trouble::Trouble;
 use super::{Buffer, HEADER_BYTES, Header, SEAL_BYTES, seal};
 use crate::error::CommandError;
 
-/// The least that is reserved for a segment when the disk is nearly full, in bytes.
-const SMALLEST_SEGMENT_BYTES: u64 = 256 << 10;
+mod open_segment;
+mod renewal;
 
-/// What a write may have beside its records: the header of a segment, a record that says how far the log is synced, and the
-/// seal behind all of them.
-const OVERHEAD_BYTES: u64 = HEADER_BYTES as u64 + 32;
+use open_segment::{Next, Segment, create};
+use renewal::Renewal;
 
 /// With [`Durability::EverySecond`] a sync starts this long after the one before, in ms.
 const SYNC_EVERY_MS: i64 = 1000;
@@ -38,9 +37,6 @@ const KEPT_BYTES: usize = 1 << 20;
 
 /// After trouble the writer tries again this often, in ms.
 const RETRY_MS: i64 = 100;
-
-/// A renewal that failed is tried again after twice the time as the one before, and at last this often, in ms.
-const RENEWAL_RETRY_MS: i64 = 10_000;
 
 /// When what was done may be acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,28 +71,6 @@ pub struct Start {
     pub segment_bytes: u64,
 }
 
-/// A segment that is open for writing.
-struct Segment<F> {
-    file: F,
-    /// Bytes in it.
-    len: u64,
-    /// Bytes reserved for it.
-    limit: u64,
-}
-
-impl<F> Segment<F> {
-    fn fits(&self, bytes: u64) -> bool {
-        self.len + bytes + OVERHEAD_BYTES <= self.limit
-    }
-}
-
-/// A segment that follows.
-struct Next<F> {
-    segment: Segment<F>,
-    /// Whether it has the name of a segment already, and not that of a reserve.
-    is_named: bool,
-}
-
 /// A write that has not ended.
 struct Write<F> {
     file: F,
@@ -119,12 +93,6 @@ struct Sync {
     /// Since when the oldest of it waits to be synced.
     since_ms: Option<i64>,
     seals: Covered,
-}
-
-/// The making of a new log behind a checkpoint.
-struct Renewal<F> {
-    position: u64,
-    segment: Segment<F>,
 }
 
 /// Writes a shard's log to a disk.
@@ -551,66 +519,6 @@ impl<D: Disk> Writer<D> {
         self.advance(now_ms);
     }
 
-    /// Whether the log can only be renewed, and that can begin now.
-    pub fn wants_renewal(&self, now_ms: i64) -> bool {
-        self.trouble.is_some_and(|trouble| trouble.is_hopeless(now_ms))
-            && self.renewal.is_none()
-            && self.sync.is_none()
-            && self.write.as_ref().is_none_or(|write| write.failed.is_some())
-            && now_ms >= self.retry_ms
-    }
-
-    /// Begins to renew the log, which wants it: returns the position that a checkpoint is to be made of, now. What was not
-    /// written up to there is dropped, for the checkpoint has it. The error is that there is no file to go on in; then it is
-    /// tried again later.
-    pub fn begin_renewal(&mut self, now_ms: i64) -> Result<u64, DiskError> {
-        debug_assert!(self.wants_renewal(now_ms));
-        self.next = None;
-        // The checkpoint is of use only with the segment behind it, so that has its name before.
-        let position = self.buffer.ended();
-        let made = Next::reserve(&mut self.disk, 0, self.segment_bytes)
-            .and_then(|mut next| next.name(&mut self.disk, position).map(|()| next.segment));
-        let segment = match made {
-            Ok(segment) => segment,
-            Err(error) => {
-                self.postpone_renewal(now_ms);
-                return Err(error);
-            }
-        };
-        if let Some(Trouble::Write { error, .. }) = self.trouble {
-            self.trouble = Some(Trouble::Broken { operation: "writing", error });
-        }
-        self.write = None;
-        self.seals.clear();
-        drop(self.buffer.take(Vec::new()));
-        self.renewal = Some(Renewal { position, segment });
-        Ok(position)
-    }
-
-    fn postpone_renewal(&mut self, now_ms: i64) {
-        self.retry_ms = now_ms + self.renewal_pause_ms;
-        self.renewal_pause_ms = (self.renewal_pause_ms * 2).min(RENEWAL_RETRY_MS);
-    }
-
-    /// Ends the renewal that was begun: its checkpoint is on stable storage under its name, or has failed.
-    pub fn end_renewal(&mut self, is_durable: bool, now_ms: i64) {
-        let Some(Renewal { position, segment }) = self.renewal.take() else { return };
-        if !is_durable {
-            self.postpone_renewal(now_ms);
-            return;
-        }
-        self.segment = segment;
-        self.unsynced.clear();
-        self.unsynced_since_ms = None;
-        self.rotate_at = None;
-        (self.written, self.synced, self.marked) = (position, position, position);
-        self.acknowledged = self.acknowledged.max(position);
-        self.trouble = None;
-        self.retry_ms = 0;
-        self.renewal_pause_ms = RETRY_MS;
-        self.advance(now_ms);
-    }
-
     /// Writes and syncs all there is, and waits for it.
     pub fn finish(&mut self, now_ms: i64) -> Result<(), DiskError> {
         let mut says_so = false;
@@ -635,33 +543,4 @@ impl<D: Disk> Writer<D> {
             self.disk.wait()?;
         }
     }
-}
-
-impl<F> Next<F> {
-    /// Makes a segment with room for `needed` bytes or, where the disk has as much, a whole segment.
-    fn reserve<D: Disk<File = F>>(disk: &mut D, needed: u64, segment_bytes: u64) -> Result<Next<F>, DiskError> {
-        let segment = create(disk, FileName::Reserve, needed, segment_bytes)?;
-        Ok(Next { segment, is_named: false })
-    }
-
-    /// Gives it the name of the segment that starts at `position`.
-    fn name<D: Disk<File = F>>(&mut self, disk: &mut D, position: u64) -> Result<(), DiskError> {
-        if !self.is_named {
-            disk.rename(FileName::Reserve, FileName::Segment(position))?;
-            self.is_named = true;
-        }
-        Ok(())
-    }
-}
-
-/// Makes a segment with room for `needed` bytes or, where the disk has as much, a whole segment.
-fn create<D: Disk>(
-    disk: &mut D,
-    name: FileName,
-    needed: u64,
-    segment_bytes: u64,
-) -> Result<Segment<D::File>, DiskError> {
-    let least = (needed + OVERHEAD_BYTES).max(SMALLEST_SEGMENT_BYTES.min(segment_bytes));
-    let (file, limit) = disk.create(name, least, least.max(segment_bytes))?;
-    Ok(Segment { file, len: 0, limit })
 }
