@@ -338,8 +338,11 @@ fn while_a_write_waits_for_space_a_save_is_answered() {
     let mut file = fs::File::create(&filler).expect("a file");
     while file.write_all(&[1; 4096]).is_ok() {}
     drop(file);
+    // The first record fails to be written while the script runs, and that of the script waits behind it.
+    let script = "redis.call('SET', KEYS[1], 1) for i = 1, 20000000 do end return 'done'";
     let mut writer = server.connect();
-    writer.send(&encode_command(&["SET", "large", &"v".repeat(100_000)]));
+    let set = encode_command(&["SET", "second", &"v".repeat(8000)]);
+    writer.send(&[set, encode_command(&["EVAL", script, "1", "third"])].concat());
     let information = |server: &Server| server.connect().line("INFO persistence").text().to_owned();
     wait_until("the write to fail", || information(&server).contains("log_trouble:writing the log failed"));
     for _ in 0..2 {
@@ -352,11 +355,12 @@ fn while_a_write_waits_for_space_a_save_is_answered() {
     }
     fs::remove_file(filler).expect("the file");
     assert_eq!(writer.read_value(), Value::Simple("OK".to_owned()));
+    assert_eq!(writer.read_value().text(), "done");
     assert_eq!(connection.line("SAVE"), Value::Simple("OK".to_owned()));
     assert!(information(&server).contains("rdb_last_bgsave_status:ok"));
     server.kill_and_restart();
     wait_until_loaded(&server);
-    assert_eq!(server.connect().line("DBSIZE"), Value::Integer(2));
+    assert_eq!(server.connect().line("DBSIZE"), Value::Integer(3));
 }
 
 #[test]
