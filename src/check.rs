@@ -124,7 +124,8 @@ fn read_all(path: &Path, manifest: &Manifest) -> Result<Vec<Found>, String> {
 fn read_shard(path: &Path, manifest: &Manifest, number: usize) -> Found {
     let header =
         Header { shard: number as u32, shards: manifest.shards as u32, generation: manifest.generation, position: 0 };
-    let mut recovery = match Recovery::new(data::shard_path(path, manifest.generation, number), header) {
+    let directory = data::shard_path(path, manifest.generation, number);
+    let mut recovery = match Recovery::new(directory, header, manifest.names_first_segments()) {
         Ok(recovery) => recovery,
         Err(failure) => return Found { shard: number, read: None, keys: 0, failure: Some(failure) },
     };

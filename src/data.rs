@@ -12,7 +12,7 @@
 //! A division into another number of shards is a new generation (`division.rs`): it comes into force with the manifest,
 //! which is replaced as a whole, and the files of other generations are of no use then.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,10 @@ pub use division::Division;
 pub use incoming::Incoming;
 
 /// The format of the directory.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+
+/// The earliest one that can be read: a shard may be without the segment that its log goes on in.
+const EARLIEST_FORMAT: u32 = 1;
 
 const MANIFEST: &str = "manifest.toml";
 const LIBRARIES: &str = "functions.rdb";
@@ -47,6 +50,13 @@ pub struct Manifest {
     pub generation: u64,
     /// How many shards it has.
     pub shards: usize,
+}
+
+impl Manifest {
+    /// Whether every shard has the segment that its log goes on in behind its newest checkpoint, or begins with.
+    pub fn names_first_segments(&self) -> bool {
+        self.format > EARLIEST_FORMAT
+    }
 }
 
 /// A data directory that this process uses.
@@ -91,6 +101,19 @@ impl DataDirectory {
     /// Where a shard's files are.
     pub fn shard(&self, shard: usize) -> PathBuf {
         shard_path(&self.path, self.manifest.generation, shard)
+    }
+
+    /// As [`Manifest::names_first_segments`].
+    pub fn names_first_segments(&self) -> bool {
+        self.manifest.names_first_segments()
+    }
+
+    /// Has the manifest say that the directory is of the present format, once every shard has opened its log.
+    pub fn raise_format(&self) -> io::Result<()> {
+        if self.manifest.format == FORMAT {
+            return Ok(());
+        }
+        write_manifest(&self.path, &Manifest { format: FORMAT, ..self.manifest })
     }
 
     /// The division that the data have to go through first, where they are of another number of shards.
@@ -180,7 +203,10 @@ fn begin(path: &Path, manifest: &Manifest) -> Result<(), String> {
     }
     let make = || -> io::Result<()> {
         for shard in 0..manifest.shards {
-            fs::create_dir_all(shard_path(path, manifest.generation, shard))?;
+            let folder = shard_path(path, manifest.generation, shard);
+            fs::create_dir_all(&folder)?;
+            create_if_missing(&segment_path(&folder, 0))?;
+            sync_directory(&folder)?;
         }
         sync_directory(&generation_path(path, manifest.generation))?;
         write_manifest(path, manifest)
@@ -207,12 +233,14 @@ pub fn shard_path(path: &Path, generation: u64, shard: usize) -> PathBuf {
     generation_path(path, generation).join(format!("shard-{shard}"))
 }
 
-/// The first generation that a shard has files of.
+/// The first generation that a shard has files of with something in them.
 fn generation_with_files(path: &Path) -> io::Result<Option<u64>> {
     for (generation, folder) in generations(path)? {
         for shard in fs::read_dir(folder)? {
-            if fs::read_dir(shard?.path())?.next().is_some() {
-                return Ok(Some(generation));
+            for file in fs::read_dir(shard?.path())? {
+                if file?.metadata()?.len() > 0 {
+                    return Ok(Some(generation));
+                }
             }
         }
     }
@@ -234,8 +262,9 @@ pub fn read_manifest(path: &Path) -> Result<Option<Manifest>, String> {
     };
     let manifest: Manifest = toml::from_str(&text)
         .map_err(|error| format!("{} is damaged: {}; restore it from a backup", file.display(), error.message()))?;
-    if manifest.format != FORMAT {
-        return Err(format!("{} has format {}; this program reads format {FORMAT}", file.display(), manifest.format));
+    if !(EARLIEST_FORMAT..=FORMAT).contains(&manifest.format) {
+        let (shown, format) = (file.display(), manifest.format);
+        return Err(format!("{shown} has format {format}; this program reads formats {EARLIEST_FORMAT} to {FORMAT}"));
     }
     if manifest.shards == 0 || manifest.shards > MAX_CORES {
         let shards = manifest.shards;
@@ -258,6 +287,11 @@ fn replace_file(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()?;
     fs::rename(&new, &path)?;
     sync_directory(directory)
+}
+
+/// Makes an empty file, unless there is one of that name.
+pub fn create_if_missing(path: &Path) -> io::Result<()> {
+    OpenOptions::new().write(true).create(true).truncate(false).open(path).map(drop)
 }
 
 /// Puts on stable storage which files a directory holds.

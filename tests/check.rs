@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::support::stored::wait_until_loaded;
-use crate::support::{Options, Server};
+use crate::support::{Options, Server, wait_until};
 
 fn server() -> Server {
     Server::with(&Options { arguments: &["--durability", "always"], ..Options::default() })
@@ -50,22 +50,38 @@ fn flip(path: &Path, at: usize) {
     fs::write(path, content).expect("the file");
 }
 
-/// Where the records of commands are in a segment.
-fn commands_in(content: &[u8]) -> Vec<usize> {
+/// Where the records are in a segment, and of which kind they are.
+fn records_in(content: &[u8]) -> Vec<(usize, u8)> {
     let mut found = Vec::new();
     let mut at = 64;
     while let Some(head) = content.get(at..at + 9) {
-        if head[8] == 1 {
-            found.push(at);
-        }
+        found.push((at, head[8]));
         at += 8 + u32::from_le_bytes(head[4..8].try_into().expect("four bytes")) as usize;
     }
     found
 }
 
+/// Where the records of commands are in a segment.
+fn commands_in(content: &[u8]) -> Vec<usize> {
+    records_in(content).into_iter().filter(|(_, kind)| *kind == 1).map(|(at, _)| at).collect()
+}
+
 fn end(server: &mut Server) {
     server.connect().send(b"SHUTDOWN\r\n");
     assert!(server.wait_for_exit().success());
+}
+
+/// What a server says that cannot start with the data.
+fn refused_start(server: &Server) -> String {
+    let Output { status, stderr, .. } = Command::new(env!("CARGO_BIN_EXE_ruvio"))
+        .args(["--port", &server.port().to_string(), "--shards", "2", "--durability", "always", "--dir"])
+        .arg(server.data())
+        .args(["--shard-port-base", &server.shard_port(0).to_string()])
+        .output()
+        .expect("the server's end");
+    let error = String::from_utf8_lossy(&stderr).into_owned();
+    assert_eq!(status.code(), Some(1), "{error}");
+    error
 }
 
 /// Ends a server with 100 keys, of which both shards have some, after a checkpoint of the first 50 of them.
@@ -150,14 +166,7 @@ fn damage_is_reported_and_a_repair_drops_what_was_reported_and_keeps_it_aside() 
     assert_eq!(files(&server.data()), before);
 
     // The server says the same, and changes nothing either.
-    let refused = Command::new(env!("CARGO_BIN_EXE_ruvio"))
-        .args(["--port", &server.port().to_string(), "--shards", "2", "--durability", "always", "--dir"])
-        .arg(server.data())
-        .args(["--shard-port-base", &server.shard_port(0).to_string()])
-        .output()
-        .expect("the server's end");
-    let error = String::from_utf8_lossy(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(1), "{error}");
+    let error = refused_start(&server);
     let command = format!("`ruvio check {} --repair`", server.data().display());
     assert!(error.contains(&place) && error.contains(&drops) && error.contains(&command), "{error}");
     assert_eq!(error.lines().count(), 1, "{error}");
@@ -197,7 +206,9 @@ fn a_repair_moves_later_segments_and_segments_without_a_header() {
     assert!(text.contains(&format!("{} is damaged at offset 0: ", segments[1].display())), "{text}");
     let (code, text) = check(&server.data(), &["--repair"]);
     assert_eq!(code, 0, "{text}");
-    assert!(segments[0].exists() && !segments[1].exists() && !segments[2].exists());
+    // The first says that the second is there.
+    assert_eq!(fs::metadata(&segments[1]).expect("the segment").len(), 0);
+    assert!(segments[0].exists() && !segments[2].exists());
     let removed = files(&server.data().join("removed-1"));
     let kept: Vec<_> = removed.into_values().filter(|content| content.len() > 64).collect();
     assert_eq!(kept.len(), 2);
@@ -245,14 +256,7 @@ fn what_is_no_data_directory_cannot_be_read() {
     assert_eq!(code, 2);
     assert!(text.contains("shard-1 is missing"), "{text}");
     fs::remove_file(server.data().join("manifest.toml")).expect("the manifest");
-    let refused = Command::new(env!("CARGO_BIN_EXE_ruvio"))
-        .args(["--port", &server.port().to_string(), "--shards", "2", "--durability", "always", "--dir"])
-        .arg(server.data())
-        .args(["--shard-port-base", &server.shard_port(0).to_string()])
-        .output()
-        .expect("the server's end");
-    assert_eq!(refused.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("no manifest.toml"));
+    assert!(refused_start(&server).contains("no manifest.toml"));
     // What was there is there.
     assert!(segments(&server).len() == 1);
 }
@@ -271,12 +275,114 @@ fn flags_of_the_server_are_not_for_a_check() {
 }
 
 #[test]
-fn after_an_orderly_end_nothing_that_is_missing_counts_as_torn() {
-    let mut server = Server::with(&Options { arguments: &["--durability", "everysec"], ..Options::default() });
-    let mut connection = server.connect();
-    (0..300).for_each(|index| drop(connection.line(&format!("SET key:{index} {index}"))));
-    end(&mut server);
-    for segment in segments(&server) {
+fn a_last_segment_that_is_missing_stops_the_start_and_a_repair_ends_the_log_before_it() {
+    // The segment that a log begins with, one behind another, and one behind a checkpoint.
+    for rounds in 0..3 {
+        let mut server = server();
+        let mut expected = 0;
+        for round in 0..rounds {
+            (0..10).for_each(|index| drop(server.connect().line(&format!("SET {{a}}{round}:{index} value"))));
+            expected += 10;
+            if round == 1 {
+                server.connect().line("SAVE");
+            }
+            server.kill_and_restart();
+            wait_until_loaded(&server);
+        }
+        (0..10).for_each(|index| drop(server.connect().line(&format!("SET {{a}}last:{index} value"))));
+        server.kill();
+        let last = segments(&server).pop().expect("a segment");
+        let content = fs::read(&last).expect("the segment");
+        assert_eq!(check(&server.data(), &[]).0, 0);
+        fs::remove_file(&last).expect("the segment");
+        let before = files(&server.data());
+        let (code, text) = check(&server.data(), &[]);
+        assert_eq!(code, 1, "{text}");
+        let missing = format!("{} is missing: ", last.display());
+        assert!(text.contains(&missing), "{text}");
+        let error = refused_start(&server);
+        assert!(error.contains(&missing) && error.lines().count() == 1, "{error}");
+        assert_eq!(files(&server.data()), before);
+        // It is found again, or it is given up.
+        fs::write(&last, content).expect("the segment");
+        assert_eq!(check(&server.data(), &[]).0, 0);
+        fs::remove_file(&last).expect("the segment");
+        let (code, text) = check(&server.data(), &["--repair"]);
+        assert_eq!(code, 0, "{text}");
+        server.restart();
+        wait_until_loaded(&server);
+        assert_eq!(server.connect().line("DBSIZE").integer(), expected, "round {rounds}");
+    }
+}
+
+#[test]
+fn a_directory_of_the_earlier_format_is_read_and_gets_the_present_one() {
+    let mut server = server();
+    (0..50).for_each(|index| drop(server.connect().line(&format!("SET key:{index} {index}"))));
+    server.kill();
+    // Of that format, a log had no seals, and an empty shard had no files. A first segment has no seal in either.
+    let manifest = server.data().join("manifest.toml");
+    let text = fs::read_to_string(&manifest).expect("the manifest");
+    assert!(text.contains("format = 2"), "{text}");
+    let earlier = text.replace("format = 2", "format = 1");
+    fs::write(&manifest, &earlier).expect("the manifest");
+    assert_eq!(check(&server.data(), &[]).0, 0);
+    assert_eq!(fs::read_to_string(&manifest).expect("the manifest"), earlier);
+    server.restart();
+    wait_until_loaded(&server);
+    assert_eq!(server.connect().line("DBSIZE").integer(), 50);
+    wait_until("the manifest", || fs::read_to_string(&manifest).is_ok_and(|now| now == text));
+    server.connect().line("SET later 1");
+    server.kill();
+    let first = segments(&server).remove(0);
+    let last = records_in(&fs::read(&first).expect("a segment")).pop().expect("a record");
+    assert_eq!(last.1, 3, "it is sealed");
+    // An empty one, too.
+    let empty = Server::with(&Options { arguments: &["--durability", "always"], ..Options::default() });
+    let manifest = empty.data().join("manifest.toml");
+    let mut empty = empty;
+    empty.kill();
+    fs::write(&manifest, earlier).expect("the manifest");
+    for (path, _) in files(&empty.data()).into_iter().filter(|(path, _)| path.to_string_lossy().contains("/log-")) {
+        fs::remove_file(path).expect("an empty segment");
+    }
+    empty.restart();
+    wait_until_loaded(&empty);
+    fs::write(&manifest, text.replace("format = 2", "format = 3")).expect("the manifest");
+    empty.kill();
+    assert!(refused_start(&empty).contains("has format 3; this program reads formats 1 to 2"));
+}
+
+/// Ends a server with `everysec` in order or, once a second has passed since its last write, with a kill.
+fn end_everysec(server: &mut Server, is_killed: bool) {
+    if !is_killed {
+        return end(server);
+    }
+    wait_until("the logs to say that all is stored", || {
+        let ends_with_mark = |segment: PathBuf| {
+            let records = records_in(&fs::read(segment).expect("a segment"));
+            records.last().is_some_and(|(_, kind)| *kind == 2)
+        };
+        segments(server).into_iter().all(ends_with_mark)
+    });
+    server.kill();
+}
+
+#[test]
+fn after_an_orderly_end_or_an_idle_second_nothing_that_is_missing_counts_as_torn() {
+    for is_killed in [false, true] {
+        let mut server = Server::with(&Options { arguments: &["--durability", "everysec"], ..Options::default() });
+        let mut connection = server.connect();
+        (0..300).for_each(|index| drop(connection.line(&format!("SET key:{index} {index}"))));
+        end_everysec(&mut server, is_killed);
+        assert_eq!(segments(&server).len(), 2);
+        check_damage_everywhere(&server);
+    }
+}
+
+/// Checks that damage to any of the records is noticed.
+fn check_damage_everywhere(server: &Server) {
+    for segment in segments(server) {
         let content = fs::read(&segment).expect("a segment");
         let commands = commands_in(&content);
         for offset in [commands[1], commands[commands.len() - 1]] {

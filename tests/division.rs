@@ -152,13 +152,11 @@ fn states(server: &mut Server) -> Vec<(&'static str, Snapshot)> {
     server.kill();
     let new = Snapshot::of(&server.data());
     let is_new = |path: &str| path.starts_with("generation-2");
-    let is_log = |path: &str| path.contains("/log-");
-    let made = |path: &str| is_new(path) && !is_log(path);
     let cut = |share: usize| {
         move |name: &str, content: &[u8]| (name.to_owned(), content[..content.len() * share / 10].to_vec())
     };
     let is_manifest = |path: &str| path == "manifest.toml";
-    let both = old.with(&new, made);
+    let both = old.with(&new, is_new);
     let next_manifest = |share: usize| {
         let manifest = new.without(|path| path != "manifest.toml").with_changed(is_manifest, |_, content| {
             ("manifest.new".to_owned(), content[..content.len() * share / 10].to_vec())
@@ -170,15 +168,14 @@ fn states(server: &mut Server) -> Vec<(&'static str, Snapshot)> {
         ("nothing is done", old.clone()),
         ("the folder is made", old.with(&new, |path| path == "generation-2")),
         ("a shard's folder is made", old.with(&new, |path| path == "generation-2" || path == "generation-2/shard-0")),
-        ("the files are made", old.with(&new.with_changed(is_new, cut(0)), made)),
-        ("the files are half written", old.with(&new.with_changed(is_new, cut(5)), made)),
-        ("the files are written but for their ends", old.with(&new.with_changed(is_new, cut(9)), made)),
+        ("the files are made", old.with(&new.with_changed(is_new, cut(0)), is_new)),
+        ("the files are half written", old.with(&new.with_changed(is_new, cut(5)), is_new)),
+        ("the files are written but for their ends", old.with(&new.with_changed(is_new, cut(9)), is_new)),
         ("all files are written", both.clone()),
         ("the next manifest is empty", next_manifest(0)),
         ("the next manifest is half written", next_manifest(5)),
         ("the next manifest is written", next_manifest(10)),
         ("the next manifest is in force", in_force.clone()),
-        ("logs are begun", in_force.with(&new, |_| true)),
         ("a file of the old division is removed", in_force.without(|path| path.starts_with("generation-1/shard-0/"))),
         ("a shard of the old division is removed", in_force.without(|path| path.starts_with("generation-1/shard-1"))),
         ("the shards of the old division are removed", in_force.without(|path| path.starts_with("generation-1/"))),

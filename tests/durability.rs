@@ -316,6 +316,54 @@ fn a_full_disk_refuses_writes_until_there_is_space_again() {
 }
 
 #[test]
+fn while_a_write_waits_for_space_a_save_is_answered() {
+    let directory = TempDir::with_prefix("ruvio-test-").expect("a folder for the server");
+    let Some(disk) = SmallDisk::mount(directory.path().join("data"), "8m") else {
+        eprintln!("not tested: this user may not mount a file system");
+        return;
+    };
+    let ports = PortBlock::claim();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ruvio"));
+    command.args(["--port", &ports.port(0).to_string(), "--shard-port-base", &ports.port(1).to_string()]);
+    command.args(["--shards", "1", "--durability", "everysec", "--dir"]).arg(&disk.0);
+    let mut server = Server::from_command(command, ports, directory);
+    wait_until_loaded(&server);
+    let mut connection = server.connect();
+    assert_eq!(connection.line("SET first 1"), Value::Simple("OK".to_owned()));
+    // What was reserved for the log is given to another file, as on a file system that reserves nothing.
+    let log = disk.0.join("generation-1/shard-0/log-0000000000000000");
+    let log = OpenOptions::new().write(true).open(log).expect("the log");
+    log.set_len(log.metadata().expect("the log").len()).expect("the reserve to go");
+    let filler = disk.0.join("filler");
+    let mut file = fs::File::create(&filler).expect("a file");
+    while file.write_all(&[1; 4096]).is_ok() {}
+    drop(file);
+    // The first record fails to be written while the script runs, and that of the script waits behind it.
+    let script = "redis.call('SET', KEYS[1], 1) for i = 1, 20000000 do end return 'done'";
+    let mut writer = server.connect();
+    let set = encode_command(&["SET", "second", &"v".repeat(8000)]);
+    writer.send(&[set, encode_command(&["EVAL", script, "1", "third"])].concat());
+    let information = |server: &Server| server.connect().line("INFO persistence").text().to_owned();
+    wait_until("the write to fail", || information(&server).contains("log_trouble:writing the log failed"));
+    for _ in 0..2 {
+        let error = connection.line("SAVE").error().to_owned();
+        assert!(error.starts_with("ERR ") && error.contains("No space left on device"), "{error}");
+        assert!(information(&server).contains("rdb_last_bgsave_status:err"));
+        assert_eq!(connection.line("BGSAVE"), Value::Simple("Background saving started".to_owned()));
+        wait_until("the end of it", || server.info_number("rdb_bgsave_in_progress") == 0);
+        assert!(information(&server).contains("aof_last_bgrewrite_status:err"));
+    }
+    fs::remove_file(filler).expect("the file");
+    assert_eq!(writer.read_value(), Value::Simple("OK".to_owned()));
+    assert_eq!(writer.read_value().text(), "done");
+    assert_eq!(connection.line("SAVE"), Value::Simple("OK".to_owned()));
+    assert!(information(&server).contains("rdb_last_bgsave_status:ok"));
+    server.kill_and_restart();
+    wait_until_loaded(&server);
+    assert_eq!(server.connect().line("DBSIZE"), Value::Integer(3));
+}
+
+#[test]
 fn without_durability_nothing_can_be_saved() {
     let server = Server::start();
     let mut connection = server.connect();

@@ -49,7 +49,10 @@ pub fn content(shard: &mut Shard, now_ms: i64) -> Content {
         while let Some(slot) = database.next_slot(from, false) {
             let table = database.table(slot).expect("a slot with keys");
             table.scan(0, usize::MAX, false, |entry| {
-                found.push((number, entry.key().to_vec(), entry.kind(), entry.deadline_ms(), entry.version()));
+                // One that has expired may still be there, or not.
+                if entry.deadline_ms().is_none_or(|deadline_ms| deadline_ms > now_ms) {
+                    found.push((number, entry.key().to_vec(), entry.kind(), entry.deadline_ms(), entry.version()));
+                }
             });
             from = usize::from(slot) + 1;
         }

@@ -8,6 +8,7 @@ mod buffer;
 mod disk;
 mod refusal;
 pub mod replay;
+mod seals;
 mod segment;
 mod trouble;
 mod writer;
@@ -18,7 +19,7 @@ mod replay_tests;
 mod tests;
 
 pub use behind::records_behind;
-pub use buffer::Buffer;
+pub use buffer::{Buffer, seal};
 pub use disk::{Completion, Disk, DiskError, FileName};
 pub use refusal::Refusal;
 pub use segment::{Command, Ending, Header, Record, Segment, is_proof_of_sync};
@@ -48,6 +49,15 @@ const SYNCED: u8 = 2;
 
 /// Bytes of the body of a record that says how far the log was synced.
 const SYNCED_BODY: usize = 9;
+
+/// What the record at the end of a segment holds that says that the log goes on in another one.
+const SEALED: u8 = 3;
+
+/// Bytes of the body of such a record.
+const SEALED_BODY: usize = 1;
+
+/// Bytes of the record that seals a segment.
+pub const SEAL_BYTES: usize = RECORD_HEAD + SEALED_BODY;
 
 /// The checksum of a record. It depends on where the record stands, so that bytes which were a record elsewhere are none.
 pub(crate) fn checksum(position: u64, length_and_body: &[u8]) -> u32 {

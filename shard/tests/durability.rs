@@ -7,11 +7,11 @@ mod process;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use ruvio_shard::log::Durability;
+use ruvio_shard::log::{Durability, HEADER_BYTES};
 use ruvio_shard::shard::Shard;
 
-use self::disk::{SimulatedDisk, Weather};
-use self::process::{Died, Entry, Fuse, Line, Process, execute, new_shard, recover};
+use self::disk::{Name, SimulatedDisk, Weather};
+use self::process::{Entry, Fuse, Line, Process, Stopped, execute, new_shard, recover};
 use crate::support::databases::call;
 
 const START_MS: i64 = 1_000_000;
@@ -111,6 +111,10 @@ struct Tally {
     renewals: u64,
     delayed: u64,
     power_cuts: u64,
+    /// Segments that were taken away.
+    missing: u64,
+    /// Bytes that were changed.
+    damaged: u64,
 }
 
 struct History {
@@ -155,7 +159,7 @@ impl History {
         self.disk.set_now(self.now_ms);
         for attempt in 0.. {
             let dies = attempt < 3 && self.random.random_bool(0.2);
-            let mut fuse = Fuse(dies.then(|| self.random.random_range(0..6)));
+            let mut fuse = Fuse(dies.then(|| self.random.random_range(0..14)));
             match recover(&self.disk, &mut fuse) {
                 Ok(found) => {
                     let mut process = Process::new(found, &self.disk, self.terms, self.now_ms);
@@ -167,8 +171,9 @@ impl History {
                     self.disk.set_weather(self.weather);
                     return process;
                 }
-                Err(Died) if self.random.random_bool(0.5) => self.cut_power(),
-                Err(Died) => self.disk.lose_process(),
+                Err(Stopped::Died) if self.random.random_bool(0.5) => self.cut_power(),
+                Err(Stopped::Died) => self.disk.lose_process(),
+                Err(Stopped::Refused(problem)) => panic!("seed {}: {problem}, though nothing is missing", self.seed),
             }
         }
         unreachable!("the process starts at last")
@@ -239,6 +244,7 @@ impl History {
         } else {
             self.disk.lose_process();
         }
+        self.check_missing(synced);
         let before = self.entries.clone();
         let process = self.start();
         let lost = &before[self.entries.len()..];
@@ -258,6 +264,56 @@ impl History {
             }
         }
         process
+    }
+
+    /// The position of the newest checkpoint.
+    fn newest_checkpoint(&self) -> u64 {
+        let position = |name| if let Name::Checkpoint(position) = name { Some(position) } else { None };
+        self.disk.names().into_iter().rev().find_map(position).unwrap_or(0)
+    }
+
+    /// A start without a segment that held what was on stable storage, up to `synced`, is refused.
+    fn check_missing(&mut self, synced: u64) {
+        let names = self.disk.names();
+        let checkpoint = self.newest_checkpoint();
+        for name in names {
+            let Name::Segment(start) = name else { continue };
+            if start >= synced || start < checkpoint {
+                continue;
+            }
+            let disk = self.disk.copy();
+            disk.remove(name);
+            self.tally.missing += 1;
+            let missing = format!("the segment at {start} is missing");
+            match recover(&disk, &mut Fuse(None)) {
+                Err(Stopped::Refused(problem)) if problem == missing => {}
+                other => panic!("seed {}: {missing}, and {:?}", self.seed, other.map(|(_, position)| position)),
+            }
+        }
+    }
+
+    /// A start with a changed byte in one of the last records is refused.
+    fn check_damaged(&mut self) {
+        let checkpoint = self.newest_checkpoint();
+        let ends: Vec<u64> = self.entries.iter().rev().map(|entry| entry.end).take(3).collect();
+        for end in ends.into_iter().filter(|end| *end > checkpoint) {
+            // Every record is longer.
+            let position = end - self.random.random_range(1..=20);
+            let segment = self.disk.names().into_iter().rev().find_map(|name| match name {
+                Name::Segment(start) if start <= position => Some(start),
+                _ => None,
+            });
+            let start = segment.expect("the segment of the record");
+            let disk = self.disk.copy();
+            disk.damage(Name::Segment(start), HEADER_BYTES + (position - start) as usize);
+            self.tally.damaged += 1;
+            let found = recover(&disk, &mut Fuse(None));
+            assert!(
+                matches!(found, Err(Stopped::Refused(_))),
+                "seed {}: damage at {position} of {end} is taken for a torn tail",
+                self.seed
+            );
+        }
     }
 
     fn run(mut self) -> Tally {
@@ -282,6 +338,11 @@ impl History {
         assert!(self.entries.iter().all(|entry| entry.acknowledged_ms.is_some()), "seed {seed}: {:?}", self.entries);
         let now_ms = self.now_ms;
         assert_eq!(content(&mut process.shard, now_ms), model(&self.entries, now_ms), "seed {seed}: the state");
+        // What is damaged now was on stable storage, and nothing more is written to say so.
+        let end = process.writer.buffer.end();
+        self.idle(&mut process, 5_000);
+        assert_eq!(process.writer.buffer.end(), end, "seed {seed}: a log that is idle grows");
+        self.check_damaged();
         let count = self.entries.len();
         self.crash(process);
         assert_eq!(self.entries.len(), count, "seed {seed}: all was stored long ago");
@@ -308,6 +369,8 @@ fn run_all(durability: Durability, is_calm: bool) -> Tally {
         all.renewals += tally.renewals;
         all.delayed += tally.delayed;
         all.power_cuts += tally.power_cuts;
+        all.missing += tally.missing;
+        all.damaged += tally.damaged;
     }
     all
 }
@@ -321,6 +384,7 @@ fn is_usual_run() -> bool {
 fn with_always_nothing_acknowledged_is_lost_whatever_the_disk_does() {
     let tally = run_all(Durability::Always, false);
     let happened = [tally.refused, tally.lost, tally.checkpoints, tally.renewals, tally.power_cuts];
+    assert!(!is_usual_run() || tally.missing > 10 && tally.damaged > 10, "{tally:?}");
     assert!(!is_usual_run() || happened.iter().all(|count| *count > 10), "{tally:?}");
 }
 

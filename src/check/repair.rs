@@ -8,7 +8,7 @@ use ruvio_shard::log::HEADER_BYTES;
 
 use super::say;
 use crate::core::log::recovery::{Damage, Loss};
-use crate::data::sync_directory;
+use crate::data::{create_if_missing, sync_directory};
 
 /// Where what is taken out of a directory goes.
 pub struct Removed {
@@ -43,11 +43,16 @@ impl Removed {
             say(&format!("kept {bytes} bytes from offset {offset} of {name} on in {}\n", kept.display()));
         }
         sync_directory(&folder)?;
-        let first = (!is_cut).then_some(&damage.path);
+        let first = (!is_cut && !damage.is_missing).then_some(&damage.path);
         for segment in loss.segments.iter().rev().chain(first) {
             let kept = folder.join(segment.file_name().unwrap_or_default());
             fs::rename(segment, &kept)?;
             say(&format!("moved {} to {}\n", segment.display(), kept.display()));
+        }
+        if !is_cut {
+            // What is before it may say that it is there.
+            create_if_missing(&damage.path)?;
+            say(&format!("made {} anew, empty\n", damage.path.display()));
         }
         sync_directory(&folder)?;
         sync_directory(directory)?;

@@ -45,6 +45,11 @@ fn empty_shard(databases: usize, settings: &Settings) -> Shard {
     Shard::new(databases, settings_for_replay(settings), meter, rand::random::<u64>())
 }
 
+fn read_old(division: &Division, shard: usize) -> Result<Recovery, Failure> {
+    let (directory, header) = division.old_shard(shard);
+    Recovery::new(directory, header, division.old_names_first_segments())
+}
+
 impl Dividing {
     /// The work of core `number` of `cores`; `None` when there is none.
     pub fn new(number: usize, cores: usize, division: &Division) -> Result<Option<Dividing>, Failure> {
@@ -54,8 +59,7 @@ impl Dividing {
         }
         let mut total_bytes = 0;
         for &old in &left {
-            let (directory, header) = division.old_shard(old);
-            total_bytes += Recovery::new(directory, header)?.total_bytes;
+            total_bytes += read_old(division, old)?.total_bytes;
         }
         left.reverse();
         Ok(Some(Dividing { left, stage: None, shard: None, total_bytes, read_bytes: 0 }))
@@ -90,8 +94,7 @@ impl Core {
             work.shard.get_or_insert_with(|| empty_shard(process.options.databases, &self.configuration.settings));
         match &mut work.stage {
             None => {
-                let (directory, header) = division.old_shard(old);
-                work.stage = Some(Stage::Reading(Box::new(Recovery::new(directory, header)?)));
+                work.stage = Some(Stage::Reading(Box::new(read_old(division, old)?)));
             }
             Some(Stage::Reading(recovery)) => {
                 if recovery.advance(shard, until)? == Progress::Done {

@@ -64,7 +64,7 @@ impl Core {
     /// Begins to read the shard.
     pub(super) fn begin_reading(&mut self) {
         let Some(data) = &self.process.data else { return };
-        let recovery = Recovery::new(data.shard(self.number), self.log_header(0))
+        let recovery = Recovery::new(data.shard(self.number), self.log_header(0), data.names_first_segments())
             .and_then(|recovery| recovery.make_stable().map(|()| recovery));
         match recovery {
             Ok(recovery) => self.loading = Some(Loading::Reading(Box::new(recovery))),
@@ -161,8 +161,12 @@ impl Core {
         let process = Arc::clone(&self.process);
         let remove = move || {
             process.run_anywhere();
-            if let Some(Err(error)) = process.data.as_ref().map(|data| data.remove_leftovers()) {
-                // They take up room, and the next start tries again.
+            let Some(data) = &process.data else { return };
+            // What fails here, the next start tries again.
+            if let Err(error) = data.raise_format() {
+                eprintln!("ruvio: cannot write the manifest of the data directory anew: {error}");
+            }
+            if let Err(error) = data.remove_leftovers() {
                 eprintln!("ruvio: cannot remove what is left of an earlier division into shards: {error}");
             }
         };

@@ -64,6 +64,11 @@ impl Division {
         (shard_path(&self.directory, self.old.generation, shard), header(self.old, shard))
     }
 
+    /// As [`Manifest::names_first_segments`], of the old shards.
+    pub fn old_names_first_segments(&self) -> bool {
+        self.old.names_first_segments()
+    }
+
     /// Saves some more of an old shard's keys; false when all are.
     pub fn save_some(&self, keys: &Keys, walk: &mut Walk) -> Result<bool, String> {
         let Some(slot) = keys.next_slot_of(walk) else { return Ok(false) };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ruvio_shard::image::Image;
 use ruvio_shard::log::Header;
 
-use super::{Manifest, checkpoint_path};
+use super::{Manifest, checkpoint_path, create_if_missing, segment_path};
 
 /// Bytes of an image that are written at once, at least.
 const CHUNK_BYTES: usize = 128 << 10;
@@ -21,9 +21,10 @@ pub(super) struct NewCheckpoint {
 }
 
 impl NewCheckpoint {
-    /// Makes the folder of shard `shard` and the file in it.
+    /// Makes the folder of shard `shard` and in it the file, and the segment that the log begins with.
     pub(super) fn create(folder: &Path, manifest: Manifest, shard: usize) -> io::Result<NewCheckpoint> {
         fs::create_dir_all(folder)?;
+        create_if_missing(&segment_path(folder, 0))?;
         let path = checkpoint_path(folder, 0);
         let file = File::create(&path)?;
         Ok(NewCheckpoint { path, image: Image::new(&header(manifest, shard)), file })

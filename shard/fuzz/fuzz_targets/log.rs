@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ruvio_shard::log::{Ending, HEADER_BYTES, Header, Record, Segment, is_proof_of_sync, records_behind};
+use ruvio_shard::log::{Ending, HEADER_BYTES, Header, Record, SEAL_BYTES, Segment, is_proof_of_sync, records_behind};
 use ruvio_shard::settings::Settings;
 use ruvio_shard::shard::Shard;
 
@@ -52,6 +52,7 @@ fn read(file: &[u8], shard: &mut Option<Shard>) -> (u64, u64, Ending) {
             Err(ending) => {
                 assert_eq!(segment.offset(), offset, "nothing is passed");
                 assert!(ending != Ending::Whole || offset == file.len());
+                assert!(ending != Ending::Sealed || offset + SEAL_BYTES == file.len());
                 return (records, offset as u64, ending);
             }
         }

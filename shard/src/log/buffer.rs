@@ -1,6 +1,6 @@
 //! Records that are not written yet.
 
-use super::{COMMANDS, MAX_BODY, RECORD_HEAD, SYNCED, checksum};
+use super::{COMMANDS, MAX_BODY, RECORD_HEAD, SEAL_BYTES, SEALED, SEALED_BODY, SYNCED, checksum};
 use crate::args::Args;
 
 /// Makes records, one behind the other.
@@ -17,6 +17,16 @@ pub struct Buffer {
 
 /// Bytes of a body in front of its commands: kind, time, number of commands.
 const COMMANDS_HEAD: usize = 1 + 8 + 4;
+
+/// The record that ends a segment at `position` of the log, and says that the log goes on in the segment that begins there.
+pub fn seal(position: u64) -> [u8; SEAL_BYTES] {
+    let mut record = [0; SEAL_BYTES];
+    record[4..8].copy_from_slice(&(SEALED_BODY as u32).to_le_bytes());
+    record[8] = SEALED;
+    let sum = checksum(position, &record[4..]);
+    record[..4].copy_from_slice(&sum.to_le_bytes());
+    record
+}
 
 impl Buffer {
     /// A buffer whose first record will stand at `position` of the log, which counts the bytes of all records since the
@@ -104,7 +114,7 @@ impl Buffer {
         }
         let count = start + RECORD_HEAD + COMMANDS_HEAD - 4;
         self.bytes[count..count + 4].copy_from_slice(&self.commands.to_le_bytes());
-        self.seal(start);
+        self.complete(start);
         true
     }
 
@@ -115,11 +125,11 @@ impl Buffer {
         self.bytes.extend_from_slice(&[0; RECORD_HEAD]);
         self.bytes.push(SYNCED);
         self.bytes.extend_from_slice(&synced.to_le_bytes());
-        self.seal(start);
+        self.complete(start);
     }
 
     /// Fills in the length and the checksum of the record that starts at `start` and ends here.
-    fn seal(&mut self, start: usize) {
+    fn complete(&mut self, start: usize) {
         let body = (self.bytes.len() - start - RECORD_HEAD) as u32;
         self.bytes[start + 4..start + 8].copy_from_slice(&body.to_le_bytes());
         let sum = checksum(self.position + start as u64, &self.bytes[start + 4..]);

@@ -79,7 +79,7 @@ pub trait Disk {
     type File: Clone;
 
     /// Makes a file, or empties the one there is, and reserves `wanted` bytes for it; fewer where there are not as many, but
-    /// not fewer than `least`. Returns how many.
+    /// not fewer than `least`. Returns how many. Where that fails, a segment that was there is still there, or is empty.
     fn create(&mut self, name: FileName, least: u64, wanted: u64) -> Result<(Self::File, u64), DiskError>;
 
     /// The directory of the files. To sync it puts on stable storage which files there are, and under which names.

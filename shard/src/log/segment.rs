@@ -1,6 +1,9 @@
 //! Reading a segment: its header, its records, and how it ends.
 
-use super::{COMMANDS, HEADER_BYTES, MAGIC, MAX_BODY, RECORD_HEAD, Refusal, SYNCED, SYNCED_BODY, VERSION, checksum};
+use super::{
+    COMMANDS, HEADER_BYTES, MAGIC, MAX_BODY, RECORD_HEAD, Refusal, SEAL_BYTES, SEALED, SEALED_BODY, SYNCED,
+    SYNCED_BODY, VERSION, checksum,
+};
 use crate::args::{ArgRange, Args};
 
 /// What a segment says of itself.
@@ -101,6 +104,8 @@ pub enum Record<'a> {
 pub enum Ending {
     /// The segment ends behind the last one.
     Whole,
+    /// As [`Ending::Whole`], and the log goes on in the next segment, which has been there.
+    Sealed,
     /// What follows is no whole record, as when the writer died in the middle of it.
     Torn,
     /// What follows is no record, though it was one: what stands behind it says that it was on stable storage.
@@ -160,6 +165,7 @@ impl<'a> Segment<'a> {
         };
         let record = match body.first() {
             Some(&SYNCED) if body.len() == SYNCED_BODY => Record::Synced(u64_at(body, 1)),
+            Some(&SEALED) if rest.len() == SEAL_BYTES && body.len() == SEALED_BODY => return Err(Ending::Sealed),
             Some(&COMMANDS) => {
                 let (time_ms, places) = commands(body, &mut self.ranges).ok_or(Ending::Malformed)?;
                 let mut first = 0;
@@ -176,6 +182,11 @@ impl<'a> Segment<'a> {
         Ok(record)
     }
 
+    /// Whether what is left may be a seal that was not written to its end: behind it the log can go on.
+    pub fn may_be_torn_seal(&self) -> bool {
+        (1..=SEAL_BYTES).contains(&(self.bytes.len() - self.next))
+    }
+
     /// Whether a record behind `position` says that the log was on stable storage beyond it.
     fn was_synced(&self, position: u64) -> bool {
         is_marked_beyond(&self.bytes[self.next..], self.position(), position)
@@ -190,14 +201,17 @@ pub fn is_proof_of_sync(file: &[u8], start: u64, position: u64) -> bool {
 }
 
 /// Whether among `bytes`, whose first stands at `start` of the log, is a record that says that the log was on stable storage
-/// beyond `position`.
+/// beyond `position`. A seal says so of all before it.
 fn is_marked_beyond(bytes: &[u8], start: u64, position: u64) -> bool {
-    let length = (SYNCED_BODY as u32).to_le_bytes();
     (0..bytes.len()).any(|at| {
-        let rest = &bytes[at..];
-        rest.get(4..8) == Some(&length)
-            && body_at(rest, start.wrapping_add(at as u64))
-                .is_some_and(|body| body[0] == SYNCED && u64_at(body, 1) > position)
+        let (rest, stands) = (&bytes[at..], start.wrapping_add(at as u64));
+        let Some(kind) = rest.get(4..RECORD_HEAD + 1) else { return false };
+        let said = match (u32_at(kind, 0) as usize, kind[4]) {
+            (SYNCED_BODY, SYNCED) => body_at(rest, stands).map(|body| u64_at(body, 1)),
+            (SEALED_BODY, SEALED) => body_at(rest, stands).map(|_| stands),
+            _ => None,
+        };
+        said.is_some_and(|said| said > position)
     })
 }
 

@@ -41,6 +41,11 @@ impl Trouble {
         }
     }
 
+    /// Whether a write waits for space, for as long as that takes.
+    pub fn awaits_space(self) -> bool {
+        matches!(self, Trouble::Write { error, .. } if error.is_lack_of_space())
+    }
+
     /// The error behind it.
     pub fn error(self) -> DiskError {
         let (Trouble::Full(error) | Trouble::Write { error, .. } | Trouble::Broken { error, .. }) = self;

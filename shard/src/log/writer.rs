@@ -10,15 +10,16 @@
 //! Until that has succeeded, commands that write are refused, and nothing more is acknowledged.
 
 use super::disk::{Completion, Disk, DiskError, FileName};
+use super::seals::{Covered, Seals};
 use super::trouble::Trouble;
-use super::{Buffer, HEADER_BYTES, Header};
+use super::{Buffer, HEADER_BYTES, Header, SEAL_BYTES, seal};
 use crate::error::CommandError;
 
-/// The least that is reserved for a segment when the disk is nearly full, in bytes.
-const SMALLEST_SEGMENT_BYTES: u64 = 256 << 10;
+mod open_segment;
+mod renewal;
 
-/// What a write may have beside its records: the header of a segment, and a record that says how far the log is synced.
-const OVERHEAD_BYTES: u64 = HEADER_BYTES as u64 + 32;
+use open_segment::{Next, Segment, create};
+use renewal::Renewal;
 
 /// With [`Durability::EverySecond`] a sync starts this long after the one before, in ms.
 const SYNC_EVERY_MS: i64 = 1000;
@@ -36,9 +37,6 @@ const KEPT_BYTES: usize = 1 << 20;
 
 /// After trouble the writer tries again this often, in ms.
 const RETRY_MS: i64 = 100;
-
-/// A renewal that failed is tried again after twice the time as the one before, and at last this often, in ms.
-const RENEWAL_RETRY_MS: i64 = 10_000;
 
 /// When what was done may be acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,27 +71,14 @@ pub struct Start {
     pub segment_bytes: u64,
 }
 
-/// A segment that is open for writing.
-struct Segment<F> {
-    file: F,
-    /// Bytes in it.
-    len: u64,
-    /// Bytes reserved for it.
-    limit: u64,
-}
-
-impl<F> Segment<F> {
-    fn fits(&self, bytes: u64) -> bool {
-        self.len + bytes + OVERHEAD_BYTES <= self.limit
-    }
-}
-
 /// A write that has not ended.
-struct Write {
+struct Write<F> {
+    file: F,
+    offset: u64,
     len: usize,
     done: usize,
-    /// The position of the log behind it.
-    end: u64,
+    /// The position of the log behind it; `None` for a seal.
+    end: Option<u64>,
     started_ms: i64,
     /// Whether a sync was under way then.
     beside_sync: bool,
@@ -120,12 +105,7 @@ struct Sync {
     position: u64,
     /// Since when the oldest of it waits to be synced.
     since_ms: Option<i64>,
-}
-
-/// The making of a new log behind a checkpoint.
-struct Renewal<F> {
-    position: u64,
-    segment: Segment<F>,
+    seals: Covered,
 }
 
 /// Writes a shard's log to a disk.
@@ -141,16 +121,18 @@ pub struct Writer<D: Disk> {
     segment_bytes: u64,
     segment: Segment<D::File>,
     /// The segment that follows, where it had to be made ahead.
-    next: Option<Segment<D::File>>,
+    next: Option<Next<D::File>>,
+    /// The seals of segments before, which are not on stable storage yet.
+    seals: Seals<D::File>,
     /// Files with data that no sync has covered, but for the current segment; directories too.
     unsynced: Vec<D::File>,
-    write: Option<Write>,
+    write: Option<Write<D::File>>,
     sync: Option<Sync>,
     spare: Vec<u8>,
     acknowledged: u64,
     written: u64,
     synced: u64,
-    /// How far the log says of itself that it is synced.
+    /// How far the log says of itself that it is synced, or how far that need not be said.
     marked: u64,
     sync_started_ms: i64,
     /// Since when something is written that no sync under way covers.
@@ -170,7 +152,7 @@ pub struct Writer<D: Disk> {
 }
 
 impl<D: Disk> Writer<D> {
-    /// Goes on in a new segment.
+    /// Goes on in a new segment. Its name has to be on stable storage, and what is before it to say that it follows.
     pub fn new(mut disk: D, start: Start, now_ms: i64) -> Result<Writer<D>, DiskError> {
         let Start { header, durability, segment_bytes } = start;
         let position = header.position;
@@ -185,6 +167,7 @@ impl<D: Disk> Writer<D> {
             segment_bytes,
             segment,
             next: None,
+            seals: Seals::new(),
             unsynced: vec![directory],
             write: None,
             sync: None,
@@ -217,16 +200,18 @@ impl<D: Disk> Writer<D> {
         self.durability = durability;
     }
 
-    /// Has the write that begins at `position`, where the buffer ends, go to a segment of its own; the error is that there is
-    /// no room for one.
+    /// Has the write that begins at `position`, where the buffer ends, go to a segment of its own, which has its name from now
+    /// on; the error is that there is no room for one.
     pub fn rotate_at(&mut self, position: u64) -> Result<(), DiskError> {
         debug_assert!(self.buffer.is_empty() && self.buffer.end() == position);
         if self.segment.len == 0 && self.written == position {
             return Ok(());
         }
-        if self.next.is_none() {
-            self.next = Some(create(&mut self.disk, FileName::Reserve, 0, self.segment_bytes)?);
-        }
+        let next = match &mut self.next {
+            Some(next) => next,
+            None => self.next.insert(Next::reserve(&mut self.disk, 0, self.segment_bytes)?),
+        };
+        next.name(&mut self.disk, position)?;
         self.rotate_at = Some(position);
         Ok(())
     }
@@ -285,7 +270,7 @@ impl<D: Disk> Writer<D> {
     fn has_room(&self, needed: usize) -> bool {
         let wanted = self.pending() + needed as u64;
         self.rotate_at.is_none() && self.segment.fits(wanted)
-            || self.next.as_ref().is_some_and(|next| next.fits(wanted))
+            || self.next.as_ref().is_some_and(|next| next.segment.fits(wanted))
     }
 
     #[cold]
@@ -303,7 +288,7 @@ impl<D: Disk> Writer<D> {
         let wanted = self.pending() + needed as u64;
         // Where it starts is known when it is begun; until then it has a name of its own, which one that is too small had.
         self.next = None;
-        match create(&mut self.disk, FileName::Reserve, wanted, self.segment_bytes) {
+        match Next::reserve(&mut self.disk, wanted, self.segment_bytes) {
             Ok(next) => {
                 self.next = Some(next);
                 self.trouble = None;
@@ -315,9 +300,13 @@ impl<D: Disk> Writer<D> {
     /// Starts to write what the buffer holds, unless a write is under way; whether anything is under way.
     #[inline]
     pub fn start(&mut self, now_ms: i64) -> bool {
-        let may_write = matches!(self.trouble, None | Some(Trouble::Full(_)));
-        if self.write.is_none() && !self.buffer.is_empty() && may_write {
-            self.start_write(now_ms);
+        if self.write.is_none() {
+            let may_write = matches!(self.trouble, None | Some(Trouble::Full(_)));
+            if self.seals.is_due() && !self.is_broken() {
+                self.start_seal(now_ms);
+            } else if !self.buffer.is_empty() && may_write {
+                self.start_write(now_ms);
+            }
         }
         self.is_busy()
     }
@@ -342,7 +331,8 @@ impl<D: Disk> Writer<D> {
         let position = self.written;
         let must_rotate = self.rotate_at == Some(position);
         let header_bytes = if self.segment.len == 0 { HEADER_BYTES as u64 } else { 0 };
-        let fits = self.segment.len + header_bytes + self.buffer.len() as u64 <= self.segment.limit;
+        let len = self.segment.len + header_bytes + (self.buffer.len() + SEAL_BYTES) as u64;
+        let fits = len <= self.segment.limit;
         if (must_rotate || !fits)
             && let Err(error) = self.rotate(position)
         {
@@ -355,21 +345,39 @@ impl<D: Disk> Writer<D> {
             bytes.splice(0..0, self.header(position).encode());
         }
         self.unsynced_since_ms.get_or_insert(now_ms);
+        let (file, offset) = (self.segment.file.clone(), self.segment.len);
+        self.begin_write((file, offset), bytes, Some(end), now_ms);
+    }
+
+    /// Starts to write the seal that is due.
+    fn start_seal(&mut self, now_ms: i64) {
+        if let Some((file, offset, position)) = self.seals.due() {
+            self.begin_write((file, offset), seal(position).to_vec(), None, now_ms);
+        }
+    }
+
+    /// Begins a write at an offset of a file, behind which the log is written up to `end`; `None` for a seal.
+    fn begin_write(&mut self, (file, offset): (D::File, u64), bytes: Vec<u8>, end: Option<u64>, now_ms: i64) {
         let (len, capacity) = (bytes.len(), bytes.capacity());
+        self.disk.write(&file, offset, bytes, 0);
         let beside_sync = self.sync.is_some();
-        self.write = Some(Write { len, done: 0, end, started_ms: now_ms, beside_sync, capacity, failed: None });
-        self.disk.write(&self.segment.file, self.segment.len, bytes, 0);
+        let write = Write { file, offset, len, done: 0, end, started_ms: now_ms, beside_sync, capacity, failed: None };
+        self.write = Some(write);
     }
 
     /// Goes on in the next segment, which starts at `position`.
     fn rotate(&mut self, position: u64) -> Result<(), DiskError> {
-        let next = match self.next.take() {
+        let mut next = match self.next.take() {
             Some(next) => next,
-            None => create(&mut self.disk, FileName::Reserve, self.buffer.len() as u64, self.segment_bytes)?,
+            None => Next::reserve(&mut self.disk, self.buffer.len() as u64, self.segment_bytes)?,
         };
         let directory = self.disk.directory()?;
-        self.disk.rename(FileName::Reserve, FileName::Segment(position))?;
-        let full = std::mem::replace(&mut self.segment, next);
+        next.name(&mut self.disk, position)?;
+        let full = std::mem::replace(&mut self.segment, next.segment);
+        // One without a record has the same name as the one in its place.
+        if full.len > 0 {
+            self.seals.add(full.file.clone(), full.len, position);
+        }
         self.unsynced.extend([full.file, directory]);
         self.rotate_at = None;
         Ok(())
@@ -379,9 +387,10 @@ impl<D: Disk> Writer<D> {
         let mut files = std::mem::take(&mut self.unsynced);
         files.push(self.segment.file.clone());
         self.sync_started_ms = now_ms;
-        self.sync = Some(Sync { position: self.written, since_ms: self.unsynced_since_ms });
+        let seals = self.seals.covered();
+        self.sync = Some(Sync { position: self.written, since_ms: self.unsynced_since_ms, seals });
         // The next one covers a write under way.
-        self.unsynced_since_ms = self.write.as_ref().map(|write| write.started_ms);
+        self.unsynced_since_ms = self.write.as_ref().filter(|write| write.end.is_some()).map(|write| write.started_ms);
         self.disk.sync(files);
     }
 
@@ -396,10 +405,11 @@ impl<D: Disk> Writer<D> {
         self.start(now_ms);
         let is_due = match self.durability {
             Durability::Always => !self.holds_sync,
-            Durability::EverySecond => now_ms - self.sync_started_ms >= SYNC_EVERY_MS,
+            Durability::EverySecond => now_ms - self.sync_started_ms >= SYNC_EVERY_MS || self.seals.is_written(),
             Durability::Memory => false,
         };
-        if is_due && self.written > self.synced && self.sync.is_none() && !self.is_broken() {
+        // What a seal holds back, a sync before it does not bring forward.
+        if is_due && !self.seals.is_due() && self.written > self.synced && self.sync.is_none() && !self.is_broken() {
             self.start_sync(now_ms);
         }
         self.acknowledge(now_ms);
@@ -437,12 +447,20 @@ impl<D: Disk> Writer<D> {
                     let longest_ms =
                         if write.beside_sync { &mut longest.write_beside_sync_ms } else { &mut longest.write_ms };
                     *longest_ms = (*longest_ms).max((now_ms - write.started_ms).max(0) as u64);
-                    self.segment.len += write.len as u64;
-                    self.written = write.end;
-                    self.write = None;
-                    if bytes.capacity() <= KEPT_BYTES {
-                        self.spare = bytes;
+                    match write.end {
+                        Some(end) => {
+                            self.segment.len += write.len as u64;
+                            self.written = end;
+                            if bytes.capacity() <= KEPT_BYTES {
+                                self.spare = bytes;
+                            }
+                        }
+                        None => {
+                            self.unsynced.push(write.file.clone());
+                            self.seals.note_written();
+                        }
                     }
+                    self.write = None;
                 } else if is_broken {
                     write.failed = Some(bytes);
                 } else {
@@ -461,8 +479,7 @@ impl<D: Disk> Writer<D> {
     fn write_rest(&mut self, bytes: Vec<u8>) {
         let Some(write) = &mut self.write else { return };
         write.failed = None;
-        let done = write.done;
-        self.disk.write(&self.segment.file, self.segment.len + done as u64, bytes, done);
+        self.disk.write(&write.file, write.offset + write.done as u64, bytes, write.done);
     }
 
     fn fail_write(&mut self, error: DiskError, now_ms: i64) {
@@ -482,7 +499,10 @@ impl<D: Disk> Writer<D> {
             self.longest.awaited_sync_ms = self.longest.awaited_sync_ms.max(took_ms);
         }
         match result {
-            Ok(()) => self.synced = sync.position,
+            Ok(()) => {
+                self.seals.note_synced(sync.seals);
+                self.synced = sync.position.min(self.seals.limit());
+            }
             Err(error) => {
                 self.trouble = Some(Trouble::Broken { operation: "syncing", error });
                 self.unsynced_since_ms = sync.since_ms.or(self.unsynced_since_ms);
@@ -490,7 +510,17 @@ impl<D: Disk> Writer<D> {
         }
     }
 
-    /// To be called ten times a second: syncs what is due, and tries again what failed.
+    /// Has the log say that all of it is synced, once nothing was added for a second after the sync. So what is damaged later is
+    /// no torn tail. Of the record itself nothing needs to be said.
+    fn mark_when_idle(&mut self, now_ms: i64) {
+        let is_idle = self.buffer.is_empty() && self.written == self.synced && !self.is_busy();
+        if is_idle && self.synced > self.marked && now_ms - self.sync_started_ms >= SYNC_EVERY_MS && self.has_room(0) {
+            self.buffer.synced(self.synced);
+            self.marked = self.buffer.end();
+        }
+    }
+
+    /// To be called ten times a second: syncs what is due, says so, and tries again what failed.
     pub fn tick(&mut self, now_ms: i64) {
         match self.trouble {
             Some(Trouble::Write { .. }) if now_ms >= self.retry_ms => {
@@ -512,68 +542,9 @@ impl<D: Disk> Writer<D> {
                     self.reserve(self.refused);
                 }
             }
+            None => self.mark_when_idle(now_ms),
             _ => {}
         }
-        self.advance(now_ms);
-    }
-
-    /// Whether the log can only be renewed, and that can begin now.
-    pub fn wants_renewal(&self, now_ms: i64) -> bool {
-        self.trouble.is_some_and(|trouble| trouble.is_hopeless(now_ms))
-            && self.renewal.is_none()
-            && self.sync.is_none()
-            && self.write.as_ref().is_none_or(|write| write.failed.is_some())
-            && now_ms >= self.retry_ms
-    }
-
-    /// Begins to renew the log: returns the position that a checkpoint is to be made of, now. What was not written up to
-    /// there is dropped, for the checkpoint has it. None when that cannot begin.
-    pub fn begin_renewal(&mut self, now_ms: i64) -> Option<u64> {
-        if !self.wants_renewal(now_ms) {
-            return None;
-        }
-        self.next = None;
-        let Ok(segment) = create(&mut self.disk, FileName::Reserve, 0, self.segment_bytes) else {
-            self.postpone_renewal(now_ms);
-            return None;
-        };
-        if let Some(Trouble::Write { error, .. }) = self.trouble {
-            self.trouble = Some(Trouble::Broken { operation: "writing", error });
-        }
-        self.write = None;
-        drop(self.buffer.take(Vec::new()));
-        let position = self.buffer.end();
-        self.renewal = Some(Renewal { position, segment });
-        Some(position)
-    }
-
-    fn postpone_renewal(&mut self, now_ms: i64) {
-        self.retry_ms = now_ms + self.renewal_pause_ms;
-        self.renewal_pause_ms = (self.renewal_pause_ms * 2).min(RENEWAL_RETRY_MS);
-    }
-
-    /// Ends the renewal that was begun: its checkpoint is on stable storage under its name, or has failed.
-    pub fn end_renewal(&mut self, is_durable: bool, now_ms: i64) {
-        let Some(Renewal { position, segment }) = self.renewal.take() else { return };
-        let directory = match is_durable {
-            true => {
-                self.disk.rename(FileName::Reserve, FileName::Segment(position)).and_then(|()| self.disk.directory())
-            }
-            false => Err(DiskError::IO),
-        };
-        let Ok(directory) = directory else {
-            self.postpone_renewal(now_ms);
-            return;
-        };
-        self.segment = segment;
-        self.unsynced = vec![directory];
-        self.unsynced_since_ms = None;
-        self.rotate_at = None;
-        (self.written, self.synced, self.marked) = (position, position, position);
-        self.acknowledged = self.acknowledged.max(position);
-        self.trouble = None;
-        self.retry_ms = 0;
-        self.renewal_pause_ms = RETRY_MS;
         self.advance(now_ms);
     }
 
@@ -601,16 +572,4 @@ impl<D: Disk> Writer<D> {
             self.disk.wait()?;
         }
     }
-}
-
-/// Makes a segment with room for `needed` bytes or, where the disk has as much, a whole segment.
-fn create<D: Disk>(
-    disk: &mut D,
-    name: FileName,
-    needed: u64,
-    segment_bytes: u64,
-) -> Result<Segment<D::File>, DiskError> {
-    let least = (needed + OVERHEAD_BYTES).max(SMALLEST_SEGMENT_BYTES.min(segment_bytes));
-    let (file, limit) = disk.create(name, least, least.max(segment_bytes))?;
-    Ok(Segment { file, len: 0, limit })
 }

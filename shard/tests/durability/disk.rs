@@ -45,7 +45,7 @@ pub struct Weather {
     pub slow: u32,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Node {
     /// What is read.
     shown: Vec<u8>,
@@ -237,16 +237,34 @@ impl State {
 }
 
 impl SimulatedDisk {
+    /// A disk with the empty segment that a log begins with.
     pub fn new(seed: u64) -> SimulatedDisk {
+        let directory = BTreeMap::from([(Name::Segment(0), 0)]);
         SimulatedDisk(Rc::new(RefCell::new(State {
             random: SmallRng::seed_from_u64(seed),
             now_ms: 0,
             weather: Weather::default(),
-            nodes: Vec::new(),
-            directory: BTreeMap::new(),
-            stored_directory: BTreeMap::new(),
+            nodes: vec![Node::default()],
+            stored_directory: directory.clone(),
+            directory,
             changes: Vec::new(),
             writes: 0,
+            under_way: Vec::new(),
+        })))
+    }
+
+    /// Another disk that holds the same.
+    pub fn copy(&self) -> SimulatedDisk {
+        let state = self.0.borrow();
+        SimulatedDisk(Rc::new(RefCell::new(State {
+            random: SmallRng::seed_from_u64(0),
+            now_ms: state.now_ms,
+            weather: Weather::default(),
+            nodes: state.nodes.clone(),
+            directory: state.directory.clone(),
+            stored_directory: state.stored_directory.clone(),
+            changes: state.changes.clone(),
+            writes: state.writes,
             under_way: Vec::new(),
         })))
     }
@@ -315,6 +333,30 @@ impl SimulatedDisk {
         Ok(())
     }
 
+    /// Changes a byte of a file for good.
+    pub fn damage(&self, name: Name, at: usize) {
+        self.sync_file(name).expect("a disk without weather");
+        let mut state = self.0.borrow_mut();
+        let file = state.directory[&name];
+        state.nodes[file].shown[at] ^= 1;
+        state.nodes[file].stored[at] ^= 1;
+    }
+
+    /// Makes an empty file.
+    pub fn create_file(&self, name: Name) {
+        let mut state = self.0.borrow_mut();
+        let file = state.nodes.len();
+        state.nodes.push(Node::default());
+        state.change(Change::Put(name, file));
+    }
+
+    /// Writes to a file that is there.
+    pub fn write_at(&self, name: Name, offset: usize, bytes: &[u8]) {
+        let mut state = self.0.borrow_mut();
+        let file = state.directory[&name];
+        state.write(file, offset, bytes);
+    }
+
     /// Cuts a file off, and syncs it.
     pub fn cut(&self, name: Name, len: usize) {
         let mut state = self.0.borrow_mut();
@@ -354,8 +396,10 @@ impl Disk for SimulatedDisk {
     fn create(&mut self, name: FileName, least: u64, wanted: u64) -> Result<(Handle, u64), DiskError> {
         let mut state = self.0.borrow_mut();
         if state.happens(|weather| weather.no_space) {
-            if let Some(node) = state.directory.get(&name.into()).copied() {
-                state.change(Change::Remove(name.into(), node));
+            if name == FileName::Reserve
+                && let Some(node) = state.directory.get(&Name::Reserve).copied()
+            {
+                state.change(Change::Remove(Name::Reserve, node));
             }
             return Err(DiskError::NO_SPACE);
         }

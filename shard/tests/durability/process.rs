@@ -6,7 +6,8 @@ use rand::{Rng, RngExt};
 use ruvio_shard::args::OwnedArgs;
 use ruvio_shard::image::{Block, Blocks};
 use ruvio_shard::log::{
-    DiskError, Durability, Ending, HEADER_BYTES, Header, Record, Segment, Start, Writer, is_proof_of_sync,
+    DiskError, Durability, Ending, HEADER_BYTES, Header, Record, SEAL_BYTES, Segment, Start, Writer, is_proof_of_sync,
+    seal,
 };
 use ruvio_shard::settings::Settings;
 use ruvio_shard::shard::Shard;
@@ -42,6 +43,7 @@ enum Stage {
     Image,
     Write,
     Sync,
+    SyncNames,
     Rename,
     SyncDirectory,
     Remove,
@@ -68,17 +70,22 @@ pub struct Process {
     disk: SimulatedDisk,
 }
 
-/// The process has died in the middle of something.
+/// Why a start does not come to its end.
 #[derive(Debug)]
-pub struct Died;
+pub enum Stopped {
+    /// The process has died in the middle of something.
+    Died,
+    /// What was on stable storage is not there.
+    Refused(String),
+}
 
 /// Dies after a number of steps, if at all.
 pub struct Fuse(pub Option<u32>);
 
 impl Fuse {
-    fn step(&mut self) -> Result<(), Died> {
+    fn step(&mut self) -> Result<(), Stopped> {
         match &mut self.0 {
-            Some(0) => Err(Died),
+            Some(0) => Err(Stopped::Died),
             Some(left) => {
                 *left -= 1;
                 Ok(())
@@ -177,7 +184,7 @@ impl Process {
         }
         let is_renewal = self.writer.wants_renewal(now_ms);
         let position = if is_renewal {
-            let Some(position) = self.writer.begin_renewal(now_ms) else { return };
+            let Ok(position) = self.writer.begin_renewal(now_ms) else { return };
             position
         } else if self.checkpoint_wanted && self.writer.buffer.is_empty() && !self.writer.is_broken() {
             let position = self.writer.buffer.end();
@@ -230,6 +237,10 @@ impl Process {
             }
             Stage::Sync => {
                 self.disk.sync_file(Name::NewCheckpoint)?;
+                Stage::SyncNames
+            }
+            Stage::SyncNames => {
+                self.disk.sync_directory()?;
                 Stage::Rename
             }
             Stage::Rename => {
@@ -277,8 +288,21 @@ fn is_before(name: Name, position: u64) -> bool {
     }
 }
 
+/// A segment that was read.
+struct Read {
+    start: u64,
+    /// Where its records end.
+    offset: usize,
+    ending: Ending,
+}
+
+fn segments(disk: &SimulatedDisk) -> Vec<u64> {
+    let start = |name| if let Name::Segment(start) = name { Some(start) } else { None };
+    disk.names().into_iter().filter_map(start).collect()
+}
+
 /// Reads the log back; the shard, and the position that the log goes on at. May die on the way.
-pub fn recover(disk: &SimulatedDisk, fuse: &mut Fuse) -> Result<(Shard, u64), Died> {
+pub fn recover(disk: &SimulatedDisk, fuse: &mut Fuse) -> Result<(Shard, u64), Stopped> {
     for name in [Name::Reserve, Name::NewCheckpoint] {
         if disk.names().contains(&name) {
             fuse.step()?;
@@ -298,62 +322,88 @@ pub fn recover(disk: &SimulatedDisk, fuse: &mut Fuse) -> Result<(Shard, u64), Di
             disk.remove(name);
         }
     }
-    let segments = |disk: &SimulatedDisk| -> Vec<u64> {
-        let start = |name| if let Name::Segment(start) = name { Some(start) } else { None };
-        disk.names().into_iter().filter_map(start).collect()
-    };
     for start in segments(disk).into_iter().rev() {
         fuse.step()?;
         disk.sync_file(Name::Segment(start)).expect("a disk that works at the start");
         disk.forget_cached(Name::Segment(start));
-        if is_proof_of_sync(&disk.read(Name::Segment(start)), start, start.saturating_sub(1)) {
+        if is_proof_of_sync(&disk.read(Name::Segment(start)), start, start) {
             break;
         }
     }
-    for start in segments(disk) {
+    let mut read: Vec<Read> = Vec::new();
+    let mut left = segments(disk).into_iter();
+    loop {
+        let is_named = read.last().is_none_or(|last| last.ending == Ending::Sealed);
+        let next = left.next();
+        if is_named && next != Some(expected) {
+            return Err(Stopped::Refused(format!("the segment at {expected} is missing")));
+        }
+        let Some(start) = next else { break };
         let bytes = disk.read(Name::Segment(start));
-        let to = if start == expected && Header::decode(&bytes).is_ok() {
-            let (position, offset, ending) = replay(&bytes, &mut shard);
-            expected = position;
-            match ending {
-                Ending::Whole => continue,
-                Ending::Torn => offset,
-                Ending::Damaged | Ending::Malformed => panic!("{ending:?} at {position}, though nothing was damaged"),
+        if start > expected || Header::decode(&bytes).is_err() {
+            cut(disk, (start, 0), expected, fuse)?;
+            break;
+        }
+        let (position, offset, ending) = replay(&bytes, &mut shard);
+        expected = position;
+        read.push(Read { start, offset, ending });
+        match ending {
+            Ending::Whole | Ending::Sealed => {}
+            Ending::Torn if bytes.len() - offset <= SEAL_BYTES && left.as_slice().first() == Some(&position) => {}
+            Ending::Torn => {
+                cut(disk, (start, offset), expected, fuse)?;
+                break;
             }
-        } else {
-            0
-        };
-        cut(disk, &segments(disk), (start, to), expected, fuse)?;
-        break;
+            Ending::Damaged | Ending::Malformed => {
+                return Err(Stopped::Refused(format!("{ending:?} at {position}")));
+            }
+        }
     }
+    seal_all(disk, &read, expected, fuse)?;
     Ok((shard, expected))
 }
 
 /// Cuts off what is behind offset `to` of the segment that starts at `start`, and all segments behind it.
-fn cut(
-    disk: &SimulatedDisk,
-    segments: &[u64],
-    (start, to): (u64, usize),
-    expected: u64,
-    fuse: &mut Fuse,
-) -> Result<(), Died> {
-    let (behind, _): (Vec<u64>, Vec<u64>) = segments.iter().partition(|other| **other > start);
+fn cut(disk: &SimulatedDisk, (start, to): (u64, usize), expected: u64, fuse: &mut Fuse) -> Result<(), Stopped> {
+    let behind: Vec<u64> = segments(disk).into_iter().filter(|other| *other > start).collect();
     for other in std::iter::once(&start).chain(&behind) {
-        let is_lost = is_proof_of_sync(&disk.read(Name::Segment(*other)), *other, expected);
-        assert!(!is_lost, "the log from {expected} on is lost, and was on stable storage: {segments:?}");
+        if is_proof_of_sync(&disk.read(Name::Segment(*other)), *other, expected) {
+            let all = segments(disk);
+            return Err(Stopped::Refused(format!("the log from {expected} on was on stable storage: {all:?}")));
+        }
     }
-    for other in behind {
+    for other in behind.into_iter().rev() {
         fuse.step()?;
         disk.remove(Name::Segment(other));
     }
     fuse.step()?;
-    if to < HEADER_BYTES {
+    if start > expected {
         disk.remove(Name::Segment(start));
     } else {
         disk.cut(Name::Segment(start), to);
     }
     fuse.step()?;
     disk.sync_directory().expect("a disk that works at the start");
+    Ok(())
+}
+
+/// Names the segment that the log goes on in, and has all before it say so.
+fn seal_all(disk: &SimulatedDisk, read: &[Read], position: u64, fuse: &mut Fuse) -> Result<(), Stopped> {
+    if !segments(disk).contains(&position) {
+        fuse.step()?;
+        disk.create_file(Name::Segment(position));
+    }
+    fuse.step()?;
+    disk.sync_directory().expect("a disk that works at the start");
+    for segment in read.iter().filter(|segment| segment.start < position && segment.ending != Ending::Sealed) {
+        let name = Name::Segment(segment.start);
+        fuse.step()?;
+        disk.cut(name, segment.offset);
+        fuse.step()?;
+        disk.write_at(name, segment.offset, &seal(segment.start + (segment.offset - HEADER_BYTES) as u64));
+        fuse.step()?;
+        disk.sync_file(name).expect("a disk that works at the start");
+    }
     Ok(())
 }
 

@@ -109,7 +109,8 @@ impl Core {
         self.log.as_ref().is_some_and(|log| log.checkpoints.is_busy())
     }
 
-    /// Begins the checkpoint that is wanted, if the log is where one can begin: between two writes, or given up.
+    /// Begins the checkpoint that is wanted, if the log is where one can begin: between two writes, or given up. Where nobody
+    /// knows when that will be, for a write waits for space, it has failed.
     #[inline]
     pub(super) fn begin_checkpoint(&mut self) {
         let now_ms = self.now_ms;
@@ -118,21 +119,37 @@ impl Core {
         let is_between = log.checkpoints.wanted && log.writer.buffer.is_empty() && !log.writer.is_broken();
         if (is_renewal || is_between) && log.checkpoints.current.is_none() && !log.checkpoints.is_clearing {
             self.begin_checkpoint_now(is_renewal);
+        } else if let Some(trouble) = log.writer.trouble()
+            && trouble.awaits_space()
+            && log.checkpoints.wanted
+        {
+            self.refuse_checkpoint(trouble.describe());
         }
+    }
+
+    /// Fails the checkpoint that is wanted, before it has begun.
+    fn refuse_checkpoint(&mut self, problem: String) {
+        if let Some(log) = &mut self.log {
+            log.checkpoints.wanted = false;
+        }
+        self.report_checkpoint(Err(problem));
     }
 
     fn begin_checkpoint_now(&mut self, is_renewal: bool) {
         let now_ms = self.now_ms;
         let Some(log) = &mut self.log else { return };
         let position = if is_renewal {
-            let Some(position) = log.writer.begin_renewal(now_ms) else { return };
-            position
+            match log.writer.begin_renewal(now_ms) {
+                Ok(position) => position,
+                Err(error) if log.checkpoints.wanted => {
+                    return self.refuse_checkpoint(format!("the log cannot be renewed: {error}"));
+                }
+                Err(_) => return,
+            }
         } else {
             let position = log.writer.buffer.end();
             if let Err(error) = log.writer.rotate_at(position) {
-                log.checkpoints.wanted = false;
-                self.report_checkpoint(Err(format!("no room for the log behind it: {error}")));
-                return;
+                return self.refuse_checkpoint(format!("no room for the log behind it: {error}"));
             }
             position
         };
@@ -315,6 +332,8 @@ fn write_image(
     Process::give_way();
     let path = directory.join("checkpoint.new");
     let written = write_parts(&path, parts, number, process).and_then(|bytes| {
+        // A checkpoint is of use only with the segment behind it, which had its name before.
+        data::sync_directory(directory)?;
         fs::rename(&path, data::checkpoint_path(directory, position))?;
         data::sync_directory(directory)?;
         Ok(bytes)

@@ -121,7 +121,10 @@ impl Disk for RingDisk {
                 Err(Errno::INTR) => {}
                 Err(Errno::NOSPC | Errno::DQUOT) if reserved > least => reserved = (reserved / 2).max(least),
                 Err(error) => {
-                    let _ = std::fs::remove_file(&path);
+                    // What is before a segment names it.
+                    if name == FileName::Reserve {
+                        let _ = std::fs::remove_file(&path);
+                    }
                     return Err(DiskError::from_code(error.raw_os_error()));
                 }
             }

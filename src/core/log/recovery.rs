@@ -5,11 +5,14 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use rustix::fs::Advice;
-use ruvio_shard::log::{Ending, HEADER_BYTES, Header, Record, Refusal, Segment, is_proof_of_sync, records_behind};
+use ruvio_shard::log::{
+    Ending, HEADER_BYTES, Header, Record, Refusal, Segment, is_proof_of_sync, records_behind, seal,
+};
 use ruvio_shard::settings::Settings;
 use ruvio_shard::shard::Shard;
 
@@ -68,6 +71,8 @@ pub struct ReadSegment {
     pub records: u64,
     /// The time of the last of them, in ms since the epoch.
     pub last_ms: Option<i64>,
+    /// Whether it says that the log goes on behind it.
+    pub is_sealed: bool,
 }
 
 /// What was not written to its end, as when the process or the machine stopped in the middle.
@@ -99,6 +104,8 @@ pub struct Recovery {
     /// Segments still to be read, the next one last.
     left: Vec<(u64, PathBuf)>,
     current: Option<Current>,
+    /// Whether what was read last says that there is a segment behind it.
+    is_next_named: bool,
     replies: Vec<u8>,
     /// The checkpoint, once it is read.
     pub checkpoint: Option<ReadCheckpoint>,
@@ -115,8 +122,9 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    /// Begins to read the data in `directory`, whose files must have this header.
-    pub fn new(directory: PathBuf, mut header: Header) -> Result<Recovery, Failure> {
+    /// Begins to read the data in `directory`, whose files must have this header. Whether the first segment must be there, the
+    /// manifest says.
+    pub fn new(directory: PathBuf, mut header: Header, is_first_named: bool) -> Result<Recovery, Failure> {
         let unreadable = |error| Failure::Unreadable(format!("cannot read {}: {error}", directory.display()));
         let mut total_bytes = 0;
         let mut reading_checkpoint = None;
@@ -139,6 +147,7 @@ impl Recovery {
             header,
             left,
             current: None,
+            is_next_named: is_first_named,
             replies: Vec::new(),
             checkpoint: None,
             segments: Vec::new(),
@@ -164,7 +173,8 @@ impl Recovery {
                 Ok(rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?)
             };
             sync().map_err(|error| Failure::Unreadable(format!("cannot sync {}: {error}", path.display())))?;
-            if is_proof_of_sync(&read(path)?, *start, start.saturating_sub(1)) {
+            // Beyond its beginning: then the seals before it are stored, too.
+            if is_proof_of_sync(&read(path)?, *start, *start) {
                 break;
             }
         }
@@ -247,14 +257,17 @@ impl Recovery {
             }
             Some(refusal) => return Err(Failure::Unreadable(format!("{}: {refusal}", read.path.display()))),
         }
-        let end = segment.offset();
+        let (end, end_position, may_be_torn_seal) = (segment.offset(), segment.position(), segment.may_be_torn_seal());
         if ending.is_none() {
-            (self.header.position, read.bytes) = (segment.position(), end as u64);
+            (self.header.position, read.bytes) = (end_position, end as u64);
         }
         self.read_bytes += (end - offset) as u64;
         match ending {
             None => self.current = Some(Current { content, offset: end }),
             Some(Ending::Whole) => {}
+            Some(Ending::Sealed) => (read.is_sealed, self.is_next_named) = (true, true),
+            // The process has died when it sealed the segment, and had gone on in the next.
+            Some(Ending::Torn) if may_be_torn_seal && self.left.last().is_some_and(|next| next.0 == end_position) => {}
             Some(Ending::Torn) => {
                 if self.is_synced_behind()? {
                     return Err(self.damage(&content, "the record there is damaged, and was on stable storage".into()));
@@ -274,6 +287,11 @@ impl Recovery {
 
     /// Opens the next segment; false when the log ends before it.
     fn open_next(&mut self) -> Result<bool, Failure> {
+        if std::mem::take(&mut self.is_next_named)
+            && self.left.last().is_none_or(|(position, _)| *position != self.header.position)
+        {
+            return Err(self.missing());
+        }
         let Some((position, path)) = self.left.pop() else { return Ok(false) };
         let content = read(&path)?;
         let expected = self.header;
@@ -299,7 +317,7 @@ impl Recovery {
             return self.end_before(position, path, content, problem).map(|()| false);
         }
         self.read_bytes += HEADER_BYTES as u64;
-        self.segments.push(ReadSegment { path, position, bytes: HEADER_BYTES as u64, records: 0, last_ms: None });
+        self.segments.push(ReadSegment::new(path, position, HEADER_BYTES as u64));
         self.current = Some(Current { content, offset: HEADER_BYTES });
         Ok(true)
     }
@@ -315,7 +333,7 @@ impl Recovery {
             return if is_synced { Err(self.damage(&[], problem)) } else { self.end_at_tail(len) };
         }
         if let Some((position, path)) = self.left.pop() {
-            self.segments.push(ReadSegment { path, position, bytes: 0, records: 0, last_ms: None });
+            self.segments.push(ReadSegment::new(path, position, 0));
         }
         if is_synced || is_gap { Err(self.damage(&content, problem)) } else { self.end_at_tail(content.len()) }
     }
@@ -331,24 +349,41 @@ impl Recovery {
         Ok(false)
     }
 
+    /// The segment that has to be here is missing.
+    fn missing(&self) -> Failure {
+        let problem = match (self.segments.last(), &self.checkpoint) {
+            (Some(before), _) => format!("{} says that the log goes on in it", before.path.display()),
+            (None, Some(checkpoint)) => format!("{} needs it", checkpoint.path.display()),
+            (None, None) => "the log begins with it".to_owned(),
+        };
+        let path = data::segment_path(&self.directory, self.header.position);
+        match self.loss(Loss::default()) {
+            Ok(loss) => Failure::Damaged(Damage { path, offset: 0, is_missing: true, problem, loss: Some(loss) }),
+            Err(failure) => failure,
+        }
+    }
+
     /// The damage that reading has come to, in the last of the segments, whose file has this content.
     fn damage(&self, content: &[u8], problem: String) -> Failure {
         let Some(damaged) = self.segments.last() else { return Failure::Unreadable(problem) };
         let (path, offset) = (damaged.path.clone(), damaged.bytes);
         let cut_bytes = (content.len() as u64).saturating_sub(offset);
         let records = whole_records(content, offset as usize, damaged.position);
-        let mut loss = Loss { records, bytes: cut_bytes, cut_bytes, segments: Vec::new() };
-        for (start, path) in self.left.iter().rev() {
-            match read(path) {
-                Ok(content) => {
-                    loss.bytes += content.len() as u64;
-                    loss.records += whole_records(&content, 0, *start);
-                    loss.segments.push(path.clone());
-                }
-                Err(failure) => return failure,
-            }
+        match self.loss(Loss { records, bytes: cut_bytes, cut_bytes, segments: Vec::new() }) {
+            Ok(loss) => Failure::Damaged(Damage { path, offset, is_missing: false, problem, loss: Some(loss) }),
+            Err(failure) => failure,
         }
-        Failure::Damaged(Damage { path, offset, problem, loss: Some(loss) })
+    }
+
+    /// A loss, with that of the segments that are left.
+    fn loss(&self, mut loss: Loss) -> Result<Loss, Failure> {
+        for (start, path) in self.left.iter().rev() {
+            let content = read(path)?;
+            loss.bytes += content.len() as u64;
+            loss.records += whole_records(&content, 0, *start);
+            loss.segments.push(path.clone());
+        }
+        Ok(loss)
     }
 
     /// Ends the log where reading has come to, in the last of the segments, whose file has this many bytes.
@@ -365,7 +400,8 @@ impl Recovery {
         Ok(())
     }
 
-    /// Removes what is of no use any more, and cuts off what was not written to its end, so that the log can go on.
+    /// Removes what is of no use any more, and cuts off what was not written to its end, so that the log can go on; names the
+    /// segment that it goes on in, and has what is before it say so.
     pub fn settle(&self) -> Result<(), String> {
         let directory = &self.directory;
         let changed = |error| format!("cannot change the files in {}: {error}", directory.display());
@@ -375,11 +411,33 @@ impl Recovery {
         if let Some(checkpoint) = &self.checkpoint {
             remove_older(directory, checkpoint.position).map_err(changed)?;
         }
-        let Some(tail) = &self.tail else { return Ok(()) };
-        if tail.bytes > 0 {
-            eprintln!("ruvio: {}", tail.describe("are cut off"));
+        if let Some(tail) = &self.tail {
+            if tail.bytes > 0 {
+                eprintln!("ruvio: {}", tail.describe("are cut off"));
+            }
+            tail.cut().map_err(changed)?;
         }
-        tail.cut().and_then(|()| data::sync_directory(directory)).map_err(changed)
+        let next = data::segment_path(directory, self.position());
+        data::create_if_missing(&next).and_then(|()| data::sync_directory(directory)).map_err(changed)?;
+        let mut unsealed = self.segments.iter().filter(|read| read.position < self.position() && !read.is_sealed);
+        unsealed.try_for_each(ReadSegment::seal).map_err(changed)
+    }
+}
+
+impl ReadSegment {
+    fn new(path: PathBuf, position: u64, bytes: u64) -> ReadSegment {
+        ReadSegment { path, position, bytes, records: 0, last_ms: None, is_sealed: false }
+    }
+
+    /// Says behind its last record, on stable storage, that the log goes on in the next segment.
+    fn seal(&self) -> io::Result<()> {
+        let file = OpenOptions::new().write(true).open(&self.path)?;
+        if file.metadata()?.len() > self.bytes {
+            file.set_len(self.bytes)?;
+        }
+        let record = seal(self.position + self.bytes - HEADER_BYTES as u64);
+        file.write_all_at(&record, self.bytes)?;
+        file.sync_all()
     }
 }
 
@@ -397,11 +455,10 @@ impl Tail {
     fn cut(&self) -> io::Result<()> {
         // From the end: what is left at any moment is the log and a part of the tail.
         self.later.iter().rev().try_for_each(fs::remove_file)?;
-        if self.offset < HEADER_BYTES as u64 {
-            return fs::remove_file(&self.path);
-        }
+        // What is before a segment may name it, so that it stays, though without a whole header it is empty.
+        let kept = if self.offset < HEADER_BYTES as u64 { 0 } else { self.offset };
         let file = OpenOptions::new().write(true).open(&self.path)?;
-        file.set_len(self.offset)?;
+        file.set_len(kept)?;
         file.sync_all()
     }
 }

@@ -85,7 +85,7 @@ impl CheckpointFile {
 /// The failure that a refusal is, at an offset in the file of a checkpoint.
 fn refused(path: PathBuf, offset: u64, refusal: Refusal) -> Failure {
     match refusal {
-        Refusal::Damaged(problem) => Failure::Damaged(Damage { path, offset, problem, loss: None }),
+        Refusal::Damaged(problem) => Failure::Damaged(Damage { path, offset, is_missing: false, problem, loss: None }),
         Refusal::Version(_) | Refusal::Database(_) => Failure::Unreadable(format!("{}: {refusal}", path.display())),
     }
 }

@@ -18,6 +18,8 @@ pub struct Damage {
     pub path: PathBuf,
     /// Where in the file, in bytes.
     pub offset: u64,
+    /// Whether the file is not there at all.
+    pub is_missing: bool,
     /// What is wrong there.
     pub problem: String,
     /// What is lost where the log ends there instead; `None` where it cannot, because the damage is to a checkpoint.
@@ -53,7 +55,11 @@ impl Loss {
 impl Damage {
     /// Where and what, for people.
     pub fn describe(&self) -> String {
-        format!("{} is damaged at offset {}: {}", self.path.display(), self.offset, self.problem)
+        let path = self.path.display();
+        match self.is_missing {
+            true => format!("{path} is missing: {}", self.problem),
+            false => format!("{path} is damaged at offset {}: {}", self.offset, self.problem),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ruvio_shard::args::OwnedArgs;
 use ruvio_shard::commands;
 use ruvio_shard::eviction::MemoryMeter;
-use ruvio_shard::log::{Buffer, HEADER_BYTES, Header};
+use ruvio_shard::log::{Buffer, HEADER_BYTES, Header, SEAL_BYTES, seal};
 use ruvio_shard::reply::Protocol;
 use ruvio_shard::settings::Settings;
 use ruvio_shard::shard::{Call, Shard};
@@ -28,7 +28,11 @@ fn shard() -> Shard {
 }
 
 fn read_all(directory: &Path) -> Result<(u64, Recovery), Failure> {
-    let mut recovery = Recovery::new(directory.to_owned(), HEADER)?;
+    read_all_of(directory, true)
+}
+
+fn read_all_of(directory: &Path, is_first_named: bool) -> Result<(u64, Recovery), Failure> {
+    let mut recovery = Recovery::new(directory.to_owned(), HEADER, is_first_named)?;
     let mut shard = shard();
     while recovery.advance(&mut shard, Instant::now() + Duration::from_secs(60))? == Progress::More {}
     Ok((records_in(&mut shard), recovery))
@@ -109,12 +113,9 @@ fn check_changed(directory: &Path, ends: &[u64], lag: usize, path: &Path, offset
             for later in &loss.segments {
                 fs::remove_file(later).expect("a later segment");
             }
-            if damage.offset < HEADER_BYTES as u64 {
-                fs::remove_file(&damage.path).expect("the damaged segment");
-            } else {
-                let kept = fs::read(&damage.path).expect("the damaged segment")[..damage.offset as usize].to_vec();
-                fs::write(&damage.path, kept).expect("the damaged segment");
-            }
+            let end = if damage.offset < HEADER_BYTES as u64 { 0 } else { damage.offset as usize };
+            let kept = fs::read(&damage.path).expect("the damaged segment")[..end].to_vec();
+            fs::write(&damage.path, kept).expect("the damaged segment");
         }
         Err(Failure::Unreadable(problem)) => panic!("{what}: {problem}"),
     }
@@ -123,7 +124,12 @@ fn check_changed(directory: &Path, ends: &[u64], lag: usize, path: &Path, offset
     assert!(recovery.tail.is_none_or(|tail| tail.bytes == 0), "{what}");
 }
 
+/// Puts the segments back as they were, and removes others.
 fn restore(files: &[(PathBuf, Vec<u8>)]) {
+    let directory = files[0].0.parent().expect("a folder");
+    for (_, path) in data::segments(directory).expect("the folder") {
+        fs::remove_file(path).expect("a segment");
+    }
     files.iter().for_each(|(path, content)| fs::write(path, content).expect("a segment"));
 }
 
@@ -184,7 +190,94 @@ fn a_segment_that_is_missing_ends_the_log_before_it_or_is_refused() {
         }
         let (directory, _, paths) = history(lag);
         fs::remove_file(&paths[0]).expect("a segment");
-        assert!(matches!(read_all(directory.path()), Err(Failure::Damaged(damage)) if damage.path == paths[1]));
+        let found = read_all_of(directory.path(), false);
+        assert!(matches!(found, Err(Failure::Damaged(damage)) if damage.path == paths[1] && !damage.is_missing));
+        check_missing(directory.path(), &paths[0]);
+    }
+}
+
+/// Checks that reading misses the segment `path`, and how it says so.
+fn check_missing(directory: &Path, path: &Path) {
+    let Err(failure @ Failure::Damaged(_)) = read_all(directory) else { panic!("{} is not missed", path.display()) };
+    let text = failure.describe(directory);
+    assert!(text.starts_with(&format!("{} is missing: ", path.display())), "{text}");
+}
+
+/// As [`history`], without marks and with the first two segments sealed.
+fn sealed_history() -> (TempDir, Vec<(PathBuf, Vec<u8>)>) {
+    let (directory, ends, paths) = history(100);
+    let mut files: Vec<_> = paths.into_iter().map(|path| (path.clone(), fs::read(path).expect("a segment"))).collect();
+    for (file, end) in files.iter_mut().zip([ends[3], ends[7]]) {
+        file.1.extend(seal(end));
+    }
+    restore(&files);
+    (directory, files)
+}
+
+#[test]
+fn a_segment_that_a_seal_names_is_missed_though_nothing_is_behind_it() {
+    let (directory, files) = sealed_history();
+    assert_eq!(read_all(directory.path()).expect("a whole log").0, RECORDS);
+    for (path, _) in &files {
+        fs::remove_file(path).expect("a segment");
+        check_missing(directory.path(), path);
+        restore(&files);
+    }
+    // It may be empty: it has a name before anything is written to it.
+    fs::write(&files[2].0, []).expect("the segment");
+    let (records, recovery) = read_all(directory.path()).expect("a log without its last segment");
+    assert_eq!((records, recovery.tail.expect("a tail").bytes), (8, 0));
+}
+
+#[test]
+fn what_a_seal_is_behind_was_stored_and_a_seal_that_is_torn_ends_nothing() {
+    let (directory, files) = sealed_history();
+    for (path, content) in &files[..2] {
+        let end = content.len() - SEAL_BYTES;
+        for at in HEADER_BYTES..content.len() {
+            let mut changed = content.clone();
+            changed[at] ^= 0x40;
+            fs::write(path, changed).expect("the segment");
+            match read_all(directory.path()) {
+                Ok((records, _)) => assert!(at >= end && records == RECORDS, "byte {at}, {records} records"),
+                Err(Failure::Damaged(damage)) => assert!(at < end && &damage.path == path, "byte {at}: {damage:?}"),
+                Err(Failure::Unreadable(problem)) => panic!("{problem}"),
+            }
+        }
+        for cut in end..content.len() {
+            fs::write(path, &content[..cut]).expect("the segment");
+            assert_eq!(read_all(directory.path()).expect("a log with a torn seal").0, RECORDS);
+        }
+        let mut longer = content.clone();
+        longer.push(0);
+        fs::write(path, longer).expect("the segment");
+        assert!(matches!(read_all(directory.path()), Err(Failure::Damaged(damage)) if &damage.path == path));
+        restore(&files);
+    }
+}
+
+#[test]
+fn a_log_that_is_made_ready_to_go_on_misses_every_segment() {
+    // As it is, with a torn tail, and with one seal that is torn.
+    for (cut, torn_seal) in [(0, 0), (3, 0), (0, 5)] {
+        let (directory, ends, paths) = history(100);
+        let last = fs::read(&paths[2]).expect("a segment");
+        fs::write(&paths[2], &last[..last.len() - cut]).expect("the segment");
+        let mut first = fs::read(&paths[0]).expect("a segment");
+        first.extend(&seal(ends[3])[..torn_seal]);
+        fs::write(&paths[0], first).expect("the segment");
+        let (records, recovery) = read_all(directory.path()).expect("a log");
+        recovery.settle().expect("the log goes on");
+        let made = data::segments(directory.path()).expect("the folder");
+        assert_eq!(made.len(), 4);
+        assert_eq!(made[3].0, recovery.position());
+        for (_, path) in made {
+            let content = fs::read(&path).expect("a segment");
+            fs::remove_file(&path).expect("a segment");
+            check_missing(directory.path(), &path);
+            fs::write(&path, content).expect("the segment");
+        }
+        assert_eq!(read_all(directory.path()).expect("a whole log").0, records);
     }
 }
 
