@@ -466,7 +466,7 @@ fn the_number_of_repeated_random_fields_is_bounded_by_the_reply() {
     let shard = &mut shard(settings, 1);
     run(shard, 1_000, "HSET h f v");
     let (reply, _) = send(shard, &words("HRANDFIELD h -9223372036854775807"));
-    assert_eq!(reply, Value::Simple("ERR value is out of range".into()));
+    assert_eq!(reply, Value::Simple("ERR value is out of range, the reply would exceed proto-max-bulk-len".into()));
 }
 
 #[test]
