@@ -145,8 +145,8 @@ fn the_slow_log_holds_what_scripts_call() {
         let entries = log_of("0", key);
         let names: Vec<&str> = entries.iter().map(|entry| entry[3].elements()[0].text()).collect();
         assert_eq!(names, ["EVAL", "incr", "ping"], "the latest comes first; what was refused was not executed");
-        assert!(entries[0][4].text().starts_with("127.0.0.1:"));
-        assert_eq!((entries[1][4].text(), entries[2][4].text()), ("?:0", "?:0"));
+        let address = connection.local_address();
+        assert!(entries.iter().all(|entry| entry[4].text() == address), "all are of the client that sent the script");
         assert!(log_of("-1", key).is_empty());
     }
 }

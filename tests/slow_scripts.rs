@@ -193,3 +193,28 @@ fn others_are_served_quickly_while_a_script_runs() {
         || matches!(connections[0].call(&["SCRIPT", "KILL"]), Value::Simple(text) if text == "OK"),
     );
 }
+
+#[test]
+fn what_a_script_of_seconds_writes_is_logged_whole() {
+    for durability in ["everysec", "always"] {
+        let arguments = ["--durability", durability];
+        let mut server = Server::with(&Options { shards: 1, arguments: &arguments, ..Options::default() });
+        let mut connection = server.connect();
+        connection.call(&["SET", "before", "1"]);
+        // Long enough that all that was logged before it is synced, and a second has passed since.
+        let source = "
+            local now = function() local t = redis.call('time'); return t[1] * 1000 + t[2] / 1000 end
+            redis.call('set', KEYS[1], 'first')
+            local start = now()
+            while now() - start < 2500 do end
+            return redis.call('set', KEYS[2], 'second')";
+        let reply = connection.call(&["EVAL", source, "2", "{s}a", "{s}b"]);
+        assert_eq!(reply, Value::Simple("OK".into()));
+        connection.call(&["SET", "after", "1"]);
+        server.kill_and_restart();
+        let mut connection = server.connect();
+        for (key, value) in [("before", "1"), ("{s}a", "first"), ("{s}b", "second"), ("after", "1")] {
+            assert_eq!(connection.call(&["GET", key]).text(), value, "{durability}: {key}");
+        }
+    }
+}

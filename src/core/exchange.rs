@@ -181,9 +181,7 @@ impl Core {
             let caller = Caller { place: client, is_tracked: forwarded.is_tracked };
             let executed = self.execute_on_shard(forwarded.command, args, call, caller, start, &mut replies);
             start = executed.end;
-            if let Some(entry) = executed.slow {
-                slow.push((place, entry));
-            }
+            slow.extend(self.slow_entries(executed.slow).map(|entry| (place, entry)));
             if let Some(wait) = executed.wait {
                 self.start_waiting(client, forwarded.command, args, call, forwarded.no_touch, wait);
                 waiting.push(place);

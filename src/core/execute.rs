@@ -1,5 +1,6 @@
 //! Executing a request: on this core's shard, on another core, or by the server itself.
 
+use std::collections::VecDeque;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
@@ -251,8 +252,10 @@ impl Core {
         *start = executed.end;
         self.put_out(key, out);
         self.await_log(key, log_before);
-        if let Some(entry) = executed.slow {
-            self.log_slow(entry, key);
+        if executed.slow.is_some() || !self.slow_in_script.is_empty() {
+            for entry in self.slow_entries(executed.slow) {
+                self.log_slow(entry, key);
+            }
         }
         if let Some(wait) = executed.wait {
             if let Some(client) = self.clients.get_mut(key) {
@@ -495,6 +498,14 @@ impl Core {
                 keys.prefetch_entry(forwarded.database as usize, slot, hash);
             }
         }
+    }
+
+    /// What the slow log should note of a command: of what its script called, and of itself.
+    #[inline]
+    pub(super) fn slow_entries(&mut self, own: Option<SlowEntry>) -> impl Iterator<Item = SlowEntry> + use<> {
+        let is_over = self.scripts.running().is_none();
+        let called = if is_over { std::mem::take(&mut self.slow_in_script) } else { VecDeque::new() };
+        called.into_iter().chain(own)
     }
 
     /// Adds an entry to the slow log, with its client.

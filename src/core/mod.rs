@@ -31,6 +31,7 @@ use self::mailbox::Message;
 use self::pause::Pause;
 use self::script::Scripts;
 use self::serve::Planned;
+use self::slow_log::SlowEntry;
 use self::subscriber_counts::Receivers;
 use self::subscriptions::Subscribers;
 use self::tracking::Tracked;
@@ -134,6 +135,8 @@ pub struct Core {
         reason = "a client holds its queue boxed; keeping the box saves an allocation a transaction"
     )]
     spare_queues: Vec<Box<Queue>>,
+    /// What the slow log should note of the calls of the script that has just run, or runs.
+    slow_in_script: VecDeque<SlowEntry>,
     spare_buffers: Vec<Vec<u8>>,
     to_flush: Vec<ClientKey>,
     to_resume: Vec<ClientKey>,
@@ -217,6 +220,7 @@ impl Core {
             outboxes: (0..shards).map(|_| Outbox::default()).collect(),
             spare_batches: Vec::new(),
             spare_queues: Vec::new(),
+            slow_in_script: VecDeque::new(),
             spare_buffers: Vec::new(),
             to_flush: Vec::new(),
             to_resume: Vec::new(),

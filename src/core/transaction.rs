@@ -448,7 +448,7 @@ impl Core {
             let caller = Caller { place: client, is_tracked: forwarded.is_tracked };
             let executed = self.execute_on_shard(forwarded.command, args, call, caller, start, &mut replies);
             start = executed.end;
-            slow.extend(executed.slow.map(|entry| (place, entry)));
+            slow.extend(self.slow_entries(executed.slow).map(|entry| (place, entry)));
             ends.push(replies.len());
             self.observe_changes(Some(client));
             if forwarded.is_tracked {

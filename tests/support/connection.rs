@@ -77,6 +77,11 @@ impl Connection {
     /// Sends bytes as they are, telling whether the server still takes them.
     ///
     /// # Errors
+    /// The address that it connects from.
+    pub fn local_address(&self) -> String {
+        self.stream.local_addr().expect("a connected socket").to_string()
+    }
+
     /// As `TcpStream::write_all`.
     pub fn try_send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)

@@ -513,7 +513,8 @@ impl<D: Disk> Writer<D> {
     /// Has the log say that all of it is synced, once nothing was added for a second after the sync. So what is damaged later is
     /// no torn tail. Of the record itself nothing needs to be said.
     fn mark_when_idle(&mut self, now_ms: i64) {
-        let is_idle = self.buffer.is_empty() && self.written == self.synced && !self.is_busy();
+        let holds_records = !self.buffer.is_empty() || self.buffer.is_open();
+        let is_idle = !holds_records && self.written == self.synced && !self.is_busy();
         if is_idle && self.synced > self.marked && now_ms - self.sync_started_ms >= SYNC_EVERY_MS && self.has_room(0) {
             self.buffer.synced(self.synced);
             self.marked = self.buffer.end();

@@ -153,7 +153,12 @@ impl Process {
         }
         self.writer.buffer.begin(now_ms);
         let mut logged = Vec::new();
-        for line in lines {
+        for (number, line) in lines.iter().enumerate() {
+            if number > 0 {
+                // Beside a slow script the log goes on: its record is in the making meanwhile.
+                self.writer.advance(now_ms);
+                self.writer.tick(now_ms);
+            }
             if let Some((database, line)) = execute(&mut self.shard, now_ms, line) {
                 let args: OwnedArgs = line.split(' ').collect();
                 self.writer.buffer.command(database, args.as_args());

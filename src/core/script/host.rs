@@ -228,17 +228,16 @@ impl ScriptHost<'_> {
         self.log_slow(slow);
     }
 
-    /// Adds an entry to the slow log, if there is one, as of a client without an address.
+    /// Keeps an entry for the slow log, if there is one; it gets the address of the script's client.
     fn log_slow(&mut self, entry: Option<SlowEntry>) {
-        if let Some(mut entry) = entry {
-            entry.client = NO_ADDRESS.to_owned();
-            self.core.log_slow(entry, ClientKey::SCRIPT);
+        let entries = &mut self.core.slow_in_script;
+        entries.extend(entry);
+        if entries.len() > self.core.configuration.slow_log_max_len {
+            // Later ones would drive it out.
+            entries.pop_front();
         }
     }
 }
-
-/// How Redis shows a client that has no address, as that in whose name scripts call commands.
-const NO_ADDRESS: &str = "?:0";
 
 const NOT_ALLOWED: CommandError = CommandError::NOT_FROM_SCRIPTS;
 
