@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use ruvio_shard::error::CommandError;
+use ruvio_shard::log::Durability;
 
 use crate::configuration::Configuration;
 use crate::core::mailbox::Mailbox;
@@ -182,11 +183,12 @@ impl Process {
         self.cpus[core % self.cpus.len()]
     }
 
-    /// The processors for what works for a core beside its thread. The kernel does not interrupt itself: a sync takes several ms,
-    /// in which the core could do nothing if it were done where the core runs.
-    pub fn other_processors(&self, core: usize) -> Vec<usize> {
+    /// The processors on which the kernel writes and syncs a core's log. It does not interrupt itself: where a sync goes on,
+    /// which takes several ms, a core can do nothing. With `always` the core waits for it anyway, and is woken sooner where it is.
+    pub fn log_processors(&self, core: usize, durability: Durability) -> Vec<usize> {
         let own = self.processor_of(core);
-        self.cpus.iter().copied().filter(|&processor| processor != own).collect()
+        let others: Vec<usize> = self.cpus.iter().copied().filter(|&processor| processor != own).collect();
+        if durability == Durability::Always || others.is_empty() { vec![own] } else { others }
     }
 
     /// Lets the calling thread, which inherited a core's processor, run on any processor.

@@ -128,6 +128,7 @@ fn the_slow_log_holds_commands_above_its_limit() {
 fn the_slow_log_holds_what_scripts_call() {
     let server = Server::start();
     let mut connection = server.connect();
+    let address = connection.local_address();
     let mut log_of = |threshold: &str, key: &str| -> Vec<Vec<Value>> {
         let script =
             "redis.call('ping'); redis.pcall('get'); redis.pcall('nosuch'); return redis.call('incr', KEYS[1])";
@@ -145,7 +146,6 @@ fn the_slow_log_holds_what_scripts_call() {
         let entries = log_of("0", key);
         let names: Vec<&str> = entries.iter().map(|entry| entry[3].elements()[0].text()).collect();
         assert_eq!(names, ["EVAL", "incr", "ping"], "the latest comes first; what was refused was not executed");
-        let address = connection.local_address();
         assert!(entries.iter().all(|entry| entry[4].text() == address), "all are of the client that sent the script");
         assert!(log_of("-1", key).is_empty());
     }

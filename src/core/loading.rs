@@ -144,8 +144,8 @@ impl Core {
             segment_bytes: SEGMENT_BYTES,
         };
         let failed = |error: std::io::Error| error.to_string();
-        let disk =
-            RingDisk::new(data.shard(self.number), &self.process.other_processors(self.number)).map_err(failed)?;
+        let disk = RingDisk::new(data.shard(self.number)).map_err(failed)?;
+        disk.work_on(&self.process.log_processors(self.number, start.durability));
         let writer = Writer::new(disk, start, self.now_ms).map_err(|error| error.to_string())?;
         let edges = epoll::EventFlags::IN | epoll::EventFlags::ET;
         epoll::add(&self.epoll, writer.disk.eventfd(), epoll::EventData::new_u64(LOG), edges)

@@ -393,7 +393,9 @@ impl Core {
     /// Has replies wait for what the configuration says.
     pub(super) fn set_log_durability(&mut self) {
         if let Some(log) = &mut self.log {
-            log.writer.set_durability(self.configuration.durability);
+            let durability = self.configuration.durability;
+            log.writer.set_durability(durability);
+            log.writer.disk.work_on(&self.process.log_processors(self.number, durability));
         }
     }
 

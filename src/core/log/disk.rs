@@ -47,16 +47,18 @@ pub struct RingDisk {
 }
 
 impl RingDisk {
-    /// The directory `directory`, with a ring of its own, whose workers run on `processors`; anywhere when there are none.
-    pub fn new(directory: PathBuf, processors: &[usize]) -> io::Result<RingDisk> {
+    /// The directory `directory`, with a ring of its own.
+    pub fn new(directory: PathBuf) -> io::Result<RingDisk> {
         let ring = IoUring::new(RING_ENTRIES)?;
-        if !processors.is_empty() {
-            // A kernel that knows no such thing has them run where the core does, which is only slower.
-            let _ = ring.submitter().register_iowq_aff(&processor_set(processors));
-        }
         let eventfd = rustix::event::eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         ring.submitter().register_eventfd(eventfd.as_raw_fd())?;
         Ok(RingDisk { directory, ring, eventfd, write: None, round: None })
+    }
+
+    /// Has the kernel's workers run on these processors.
+    pub fn work_on(&self, processors: &[usize]) {
+        // A kernel that knows no such thing has them run where the core does, which is only slower.
+        let _ = self.ring.submitter().register_iowq_aff(&processor_set(processors));
     }
 
     /// The directory.
