@@ -131,7 +131,7 @@ enum Length {
     Invalid,
 }
 
-#[inline]
+#[inline(always)]
 fn length(bytes: &[u8], start: usize, searched: &mut usize) -> Length {
     if let Some((length, end)) = short_length(bytes, start) {
         return Length::Complete(length, end);
@@ -147,7 +147,7 @@ fn length(bytes: &[u8], start: usize, searched: &mut usize) -> Length {
 }
 
 /// Reads the request at the start of `bytes`, going on from `progress`.
-#[inline]
+#[inline(always)]
 pub fn frame(bytes: &[u8], progress: &mut Progress, limits: Limits) -> Framed {
     if progress.missing == 0 {
         match bytes.first() {

@@ -20,6 +20,7 @@ impl Core {
             self.shard.keys.settings = settings_for_replay(&self.shard.keys.settings);
         }
         self.take_output_limits();
+        self.take_call_thresholds();
         self.shard.times_evictions = self.configuration.latency_monitor_threshold_ms > 0;
         self.set_log_durability();
         self.take_script_limits();
@@ -40,6 +41,16 @@ impl Core {
         self.paused_unsent = PAUSED_UNSENT.min(normal.saturating_add(1));
         // A client may become a subscriber, or none, before it has the reply.
         self.shard.keys.settings.most_reply_bytes = normal.max(subscriber);
+    }
+
+    /// Keeps to the thresholds of `LATENCY` and of the slow log.
+    pub(super) fn take_call_thresholds(&mut self) {
+        let configuration = &self.configuration;
+        // A negative one is no threshold, as 0 is none of `LATENCY`.
+        let slow_us = u64::try_from(configuration.slow_log_slower_than_us).ok();
+        let latency_ms = Some(configuration.latency_monitor_threshold_ms).filter(|&threshold_ms| threshold_ms > 0);
+        let slow_ns = slow_us.map_or(u64::MAX, |slow_us| slow_us.saturating_mul(1000));
+        self.noted_from_ns = latency_ms.map_or(slow_ns, |ms| slow_ns.min(ms.saturating_mul(1_000_000)));
     }
 
     /// Starts all counters anew.

@@ -345,6 +345,12 @@ impl Core {
     ) -> Option<SlowEntry> {
         let duration_ns = self.clock.delta_as_nanos(start, end);
         self.command_stats[command.index].record(duration_ns, failed, self.configuration.latency_tracking);
+        if duration_ns < self.noted_from_ns { None } else { self.note_long_call(command, args, duration_ns) }
+    }
+
+    /// Has `LATENCY` know of a call that took long for it; returns what the slow log should note.
+    #[cold]
+    fn note_long_call(&mut self, command: &'static Registered, args: Args<'_>, duration_ns: u64) -> Option<SlowEntry> {
         let threshold_ms = self.configuration.latency_monitor_threshold_ms;
         if threshold_ms > 0 && duration_ns / 1_000_000 >= threshold_ms {
             let event = if command.spec.flags.has(Flags::FAST) { "fast-command" } else { "command" };

@@ -144,6 +144,8 @@ pub struct Core {
     keep_input: Vec<ClientKey>,
     /// Bytes that may be owed to a normal client at once.
     most_unsent: usize,
+    /// Nanoseconds of a call from which on `LATENCY` or the slow log may want to know of it.
+    noted_from_ns: u64,
     /// Bytes owed to a client from which on it is not served.
     paused_unsent: usize,
     /// The log, once all that was logged before is read.
@@ -226,6 +228,7 @@ impl Core {
             to_resume: Vec::new(),
             keep_input: Vec::new(),
             most_unsent: usize::MAX,
+            noted_from_ns: 0,
             paused_unsent: serve::PAUSED_UNSENT,
             log: None,
             loading: None,
@@ -256,6 +259,7 @@ impl Core {
         core.counters.since = core.clock.raw();
         core.update_observed();
         core.take_output_limits();
+        core.take_call_thresholds();
         Ok(core)
     }
 
