@@ -1,6 +1,6 @@
 //! The set commands, option by option.
 
-use crate::support::{Server, Value, replies, replies_resp3};
+use crate::support::{Connection, Server, Value, replies, replies_resp3, wait_until};
 use std::collections::BTreeSet;
 
 #[test]
@@ -256,4 +256,25 @@ fn sscan_gives_every_member() {
         }
     }
     assert_eq!(found, members);
+}
+
+#[test]
+fn the_memory_of_a_large_set_goes_back_to_the_system() {
+    let server = Server::start();
+    let mut connection = server.connect();
+    let resident = |connection: &mut Connection| {
+        let info = connection.line("INFO memory").text().to_owned();
+        let line = info.lines().find_map(|line| line.strip_prefix("used_memory_rss:")).expect("the field");
+        line.trim().parse::<u64>().expect("a number")
+    };
+    let before = resident(&mut connection);
+    for start in (0..600_000).step_by(1000) {
+        let members = (start..start + 1000).map(|number| format!("member:{number:09}"));
+        let words: Vec<String> = ["SADD".to_owned(), "large".to_owned()].into_iter().chain(members).collect();
+        connection.call(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+    let full = resident(&mut connection);
+    assert!(full > before + (12 << 20), "{before} and {full}");
+    connection.line("UNLINK large");
+    wait_until("most of it is given back", || resident(&mut connection) < before + (full - before) / 4);
 }

@@ -130,7 +130,9 @@ impl Chunks {
                 return;
             }
             let memory = (*chunk).memory;
-            unmap(memory, CHUNK_SIZE);
+            if !huge_pages::unmap_later(memory, CHUNK_SIZE) {
+                unmap(memory, CHUNK_SIZE);
+            }
             drop(Box::from_raw(chunk));
             self.held_bytes -= CHUNK_SIZE;
         }

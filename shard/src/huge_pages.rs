@@ -1,24 +1,38 @@
-//! Has the kernel put huge pages behind a shard's memory, without the shard waiting for it.
+//! Has the kernel put huge pages behind a shard's memory, and take memory back, without the shard waiting for it.
 //!
 //! Finding and clearing a huge page may take milliseconds, and the kernel's own background work (`khugepaged`) takes minutes
 //! for a gigabyte. So a thread of its own asks for them: behind memory that is full of small pages already (a collapse,
-//! which copies it, most of the time while it stays in use), or behind memory that is going to be used next.
+//! which copies it, most of the time while it stays in use), or behind memory that is going to be used next. It also gives
+//! back what is used no more: of a large collection's elements the last few empty nearly all of their chunks at once, and
+//! each takes the kernel a tenth of a millisecond or more.
 
 use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// Wishes that may wait.
 const WAITING: usize = 1024;
 
-/// Asks for huge pages behind `bytes` at `address`.
+/// How long the thread rests after it has given memory back.
+const UNMAP_PAUSE: Duration = Duration::from_micros(300);
+
+/// What is to be done about `bytes` at `address`.
 struct Wish {
     address: usize,
     bytes: usize,
-    /// Set once the memory, which nobody uses yet, is there; nothing for memory in use, which is collapsed.
-    ready: Option<Arc<AtomicBool>>,
+    deed: Deed,
+}
+
+enum Deed {
+    /// Huge pages behind memory in use.
+    Collapse,
+    /// Huge pages behind memory that nobody uses yet; set once they are there.
+    Prepare(Arc<AtomicBool>),
+    /// The end of a mapping that nobody uses any more.
+    Unmap,
 }
 
 static WISHES: OnceLock<SyncSender<Wish>> = OnceLock::new();
@@ -30,10 +44,19 @@ pub fn start() -> io::Result<()> {
         return Ok(());
     }
     let grant_all = move || {
-        for Wish { address, bytes, ready } in receiver {
-            advise(address, bytes, if ready.is_some() { libc::MADV_POPULATE_WRITE } else { libc::MADV_COLLAPSE });
-            if let Some(ready) = ready {
-                ready.store(true, Ordering::Release);
+        for Wish { address, bytes, deed } in receiver {
+            match deed {
+                Deed::Collapse => advise(address, bytes, libc::MADV_COLLAPSE),
+                Deed::Prepare(ready) => {
+                    advise(address, bytes, libc::MADV_POPULATE_WRITE);
+                    ready.store(true, Ordering::Release);
+                }
+                Deed::Unmap => {
+                    // SAFETY: whoever sent it mapped the memory, and has left it to this thread: see `unmap_later`.
+                    unsafe { libc::munmap(address as *mut libc::c_void, bytes) };
+                    // Many come at once, and nobody waits for them: others get the processor between two.
+                    std::thread::sleep(UNMAP_PAUSE);
+                }
             }
         }
     };
@@ -48,8 +71,17 @@ pub(crate) fn collapse(memory: NonNull<u8>, bytes: usize) {
     advise(address, bytes, libc::MADV_HUGEPAGE);
     if let Some(wishes) = WISHES.get() {
         // Where too many wait, later will do.
-        let _ = wishes.try_send(Wish { address, bytes, ready: None });
+        let _ = wishes.try_send(Wish { address, bytes, deed: Deed::Collapse });
     }
+}
+
+/// Ends a mapping as soon as may be; false where nobody will, so that it is still the caller's.
+///
+/// # Safety
+/// The memory is a mapping of the caller's, and nothing uses it any more.
+pub(crate) unsafe fn unmap_later(memory: NonNull<u8>, bytes: usize) -> bool {
+    let wish = Wish { address: memory.addr().get(), bytes, deed: Deed::Unmap };
+    WISHES.get().is_some_and(|wishes| wishes.try_send(wish).is_ok())
 }
 
 /// Memory that is made ready.
@@ -63,7 +95,7 @@ pub(crate) fn prepare(memory: NonNull<u8>, bytes: usize) -> Prepared {
     let address = memory.addr().get();
     advise(address, bytes, libc::MADV_HUGEPAGE);
     let ready = Arc::new(AtomicBool::new(false));
-    let wish = Wish { address, bytes, ready: Some(Arc::clone(&ready)) };
+    let wish = Wish { address, bytes, deed: Deed::Prepare(Arc::clone(&ready)) };
     let sent = WISHES.get().is_some_and(|wishes| wishes.try_send(wish).is_ok());
     Prepared { memory, ready: sent.then_some(ready) }
 }
