@@ -68,9 +68,9 @@ fn save_while_it_changes(input: &[u8], shard: &mut Shard) -> Option<(Vec<u8>, Ve
     let mut file = Vec::new();
     let mut is_done = false;
     for change in changes {
-        match change {
-            &[0, budget] if !is_done => is_done = shard.keys.advance_image(usize::from(budget) + 1),
-            &[how, which] => form.change(shard, how, which),
+        match *change {
+            [0, budget] if !is_done => is_done = shard.keys.advance_image(usize::from(budget) + 1),
+            [how, which] => form.change(shard, how, which),
             _ => {}
         }
         file.extend(shard.keys.image().expect("the image").take().1);
