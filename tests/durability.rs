@@ -269,20 +269,26 @@ impl Drop for SmallDisk {
     }
 }
 
+/// A server of one shard with its data on a disk of this size; `None` where this user may not mount one.
+fn server_on_small_disk(size: &str, mode: &str) -> Option<(SmallDisk, Server)> {
+    let directory = TempDir::with_prefix("ruvio-test-").expect("a folder for the server");
+    let Some(disk) = SmallDisk::mount(directory.path().join("data"), size) else {
+        eprintln!("not tested: this user may not mount a file system");
+        return None;
+    };
+    let ports = PortBlock::claim();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ruvio"));
+    command.args(["--port", &ports.port(0).to_string(), "--shard-port-base", &ports.port(1).to_string()]);
+    command.args(["--shards", "1", "--durability", mode, "--dir"]).arg(&disk.0);
+    let server = Server::from_command(command, ports, directory);
+    wait_until_loaded(&server);
+    Some((disk, server))
+}
+
 #[test]
 fn a_full_disk_refuses_writes_until_there_is_space_again() {
     for mode in MODES {
-        let directory = TempDir::with_prefix("ruvio-test-").expect("a folder for the server");
-        let Some(disk) = SmallDisk::mount(directory.path().join("data"), "3m") else {
-            eprintln!("not tested: this user may not mount a file system");
-            return;
-        };
-        let ports = PortBlock::claim();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ruvio"));
-        command.args(["--port", &ports.port(0).to_string(), "--shard-port-base", &ports.port(1).to_string()]);
-        command.args(["--shards", "1", "--durability", mode, "--dir"]).arg(&disk.0);
-        let mut server = Server::from_command(command, ports, directory);
-        wait_until_loaded(&server);
+        let Some((disk, mut server)) = server_on_small_disk("3m", mode) else { return };
         let mut connection = server.connect();
         let value = "v".repeat(20_000);
         let mut stored = 0;
@@ -317,17 +323,7 @@ fn a_full_disk_refuses_writes_until_there_is_space_again() {
 
 #[test]
 fn while_a_write_waits_for_space_a_save_is_answered() {
-    let directory = TempDir::with_prefix("ruvio-test-").expect("a folder for the server");
-    let Some(disk) = SmallDisk::mount(directory.path().join("data"), "8m") else {
-        eprintln!("not tested: this user may not mount a file system");
-        return;
-    };
-    let ports = PortBlock::claim();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ruvio"));
-    command.args(["--port", &ports.port(0).to_string(), "--shard-port-base", &ports.port(1).to_string()]);
-    command.args(["--shards", "1", "--durability", "everysec", "--dir"]).arg(&disk.0);
-    let mut server = Server::from_command(command, ports, directory);
-    wait_until_loaded(&server);
+    let Some((disk, mut server)) = server_on_small_disk("8m", "everysec") else { return };
     let mut connection = server.connect();
     assert_eq!(connection.line("SET first 1"), Value::Simple("OK".to_owned()));
     // What was reserved for the log is given to another file, as on a file system that reserves nothing.

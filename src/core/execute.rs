@@ -351,11 +351,8 @@ impl Core {
     /// Has `LATENCY` know of a call that took long for it; returns what the slow log should note.
     #[cold]
     fn note_long_call(&mut self, command: &'static Registered, args: Args<'_>, duration_ns: u64) -> Option<SlowEntry> {
-        let threshold_ms = self.configuration.latency_monitor_threshold_ms;
-        if threshold_ms > 0 && duration_ns / 1_000_000 >= threshold_ms {
-            let event = if command.spec.flags.has(Flags::FAST) { "fast-command" } else { "command" };
-            self.latency_events.record(event, self.now_ms / 1000, duration_ns / 1_000_000);
-        }
+        let event = if command.spec.flags.has(Flags::FAST) { "fast-command" } else { "command" };
+        self.note_latency(event, duration_ns / 1_000_000);
         let threshold_us = self.configuration.slow_log_slower_than_us;
         if threshold_us >= 0
             && duration_ns / 1000 >= threshold_us as u64

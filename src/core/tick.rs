@@ -95,7 +95,8 @@ impl Core {
         }
     }
 
-    fn note_latency(&mut self, event: &'static str, duration_ms: u64) {
+    /// Has `LATENCY` know how long something took, if it took long.
+    pub(super) fn note_latency(&mut self, event: &'static str, duration_ms: u64) {
         let threshold_ms = self.configuration.latency_monitor_threshold_ms;
         if threshold_ms > 0 && duration_ms >= threshold_ms {
             self.latency_events.record(event, self.now_ms / 1000, duration_ms);

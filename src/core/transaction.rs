@@ -6,13 +6,15 @@
 //! stands before and behind them is executed in parts, in order. What needs none of this is executed within `EXEC` (`at_home.rs`).
 
 mod at_home;
+mod queue;
 
-use ruvio_shard::args::{ArgRange, Args};
+use ruvio_shard::args::Args;
 use ruvio_shard::command::Flags;
 use ruvio_shard::error::CommandError;
 use ruvio_shard::reply::Reply;
 use ruvio_shard::shard::Call;
 
+pub use self::queue::{KeyPlace, Queue};
 use super::Core;
 use super::client::{Client, ClientKey, Door};
 use super::execute::Caller;
@@ -25,112 +27,11 @@ use super::waiting::Place;
 use crate::commands::{mode_after, selected_database};
 use crate::registry::{Registered, Run, Slots, registry};
 
-/// Room of a queue that is kept for the next transaction: for words in bytes, and for how many.
-const KEPT_BYTES: usize = 16 << 10;
-const KEPT_WORDS: usize = 1 << 10;
-
 /// The longest header of an array, in bytes.
 const HEADER_BYTES: usize = 16;
 
 /// Queues that are kept.
 const SPARE_QUEUES: usize = 16;
-
-/// A command of a transaction.
-struct Queued {
-    command: &'static Registered,
-    /// Its words are the next this many ranges.
-    words: usize,
-    slot: Option<u16>,
-}
-
-/// The commands of a client between `MULTI` and `EXEC`.
-pub struct Queue {
-    commands: Vec<Queued>,
-    bytes: Vec<u8>,
-    ranges: Vec<ArgRange>,
-    /// Where all keys so far are.
-    place: Option<KeyPlace>,
-    /// Whether a command was refused, so that `EXEC` will be.
-    failed: bool,
-    /// Whether all are commands that a shard executes by itself.
-    is_on_shard: bool,
-    /// Whether one of them needs memory.
-    needs_memory: bool,
-}
-
-impl Default for Queue {
-    fn default() -> Queue {
-        Queue {
-            commands: Vec::new(),
-            bytes: Vec::new(),
-            ranges: Vec::new(),
-            place: None,
-            failed: false,
-            is_on_shard: true,
-            needs_memory: false,
-        }
-    }
-}
-
-impl Queue {
-    /// How many commands are queued.
-    pub fn len(&self) -> usize {
-        self.commands.len()
-    }
-
-    /// The commands, in order.
-    pub(super) fn commands(&self) -> impl Iterator<Item = &'static Registered> {
-        self.commands.iter().map(|queued| queued.command)
-    }
-
-    /// The core that owns the keys of its commands, if they have any.
-    pub(super) fn owner(&self) -> Option<usize> {
-        self.place.map(|place| place.owner)
-    }
-
-    /// Whether it has a command that works on every core.
-    pub(super) fn is_whole_process(&self) -> bool {
-        self.commands().any(is_whole_process)
-    }
-
-    /// Bytes of their words.
-    pub fn bytes(&self) -> usize {
-        self.bytes.len() + self.ranges.len() * size_of::<ArgRange>()
-    }
-
-    /// Has `EXEC` refuse.
-    pub(super) fn fail(&mut self) {
-        self.failed = true;
-    }
-
-    /// Empties it for the next transaction; false where it has more room than should be kept.
-    fn reset(&mut self) -> bool {
-        self.commands.clear();
-        self.bytes.clear();
-        self.ranges.clear();
-        self.place = None;
-        self.failed = false;
-        self.is_on_shard = true;
-        self.needs_memory = false;
-        self.bytes.capacity() <= KEPT_BYTES && self.ranges.capacity() <= KEPT_WORDS
-    }
-}
-
-/// Where the keys of a command, of a transaction or of a watch are: in one slot, or at least on one core.
-#[derive(Clone, Copy, Debug)]
-pub struct KeyPlace {
-    /// Their slot; `None` where they are in several of a core's, which `--cross-slot allow` permits.
-    slot: Option<u16>,
-    /// The core that owns them.
-    pub owner: usize,
-}
-
-impl KeyPlace {
-    /// Whether keys there may be used together with keys at `other`.
-    fn goes_with(self, other: KeyPlace, may_cross_slots: bool) -> bool {
-        self.owner == other.owner && (may_cross_slots || self.slot == other.slot)
-    }
-}
 
 /// A transaction under way on the client's core.
 pub struct Execution {
@@ -198,15 +99,7 @@ impl Core {
             return;
         }
         let place = place.ok().flatten();
-        queue.place = queue.place.or(place);
-        let slot = place.and_then(|place| place.slot);
-        for word in args.iter() {
-            queue.ranges.push(ArgRange { start: queue.bytes.len() as u32, len: word.len() as u32 });
-            queue.bytes.extend_from_slice(word);
-        }
-        queue.is_on_shard &= matches!(command.run, Run::Shard(_));
-        queue.needs_memory |= command.spec.flags.has(Flags::DENY_OOM);
-        queue.commands.push(Queued { command, words: args.len(), slot });
+        queue.push(command, place, args);
         client.push_reply(b"+QUEUED\r\n");
         self.want_flush(key);
     }

@@ -18,7 +18,7 @@ impl Core {
         let client = self.clients.get(key)?;
         let queue = client.transaction.as_deref()?;
         let is_here = !queue.failed
-            && queue.is_on_shard
+            && !queue.needs_core
             && queue.owner().is_none_or(|owner| owner == self.number)
             && client.watched.is_none()
             && client.tracking.is_none();
